@@ -1,0 +1,88 @@
+//! The three limits of every decision, and the states in which they are measured.
+
+use serde::Serialize;
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// Long enough that nothing of it comes back while the benchmark runs.
+const MONTH: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// More than any machine decides in a minute on one key.
+const UNREACHABLE: Rate = Rate { count: 1_000_000_000, period: MINUTE };
+
+/// So many requests in such a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    /// Requests, at least 1.
+    pub(crate) count: u32,
+    /// Whole seconds, at least 1.
+    pub(crate) period: Duration,
+}
+
+/// One limit a level, most specific first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// For each agent.
+    pub(crate) agent: Rate,
+    /// For each organisation.
+    pub(crate) org: Rate,
+    /// For everyone together.
+    pub(crate) global: Rate,
+}
+
+/// What happens to a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Path {
+    /// All three levels have room, and all three count it.
+    Admit,
+    /// The agent has spent its quota: the first level refuses.
+    RejectAgent,
+    /// Everyone together has spent the global quota: the last level refuses.
+    RejectGlobal,
+}
+
+impl Path {
+    /// All paths, in the order in which they are run.
+    pub(crate) const ALL: [Self; 3] = [Self::Admit, Self::RejectAgent, Self::RejectGlobal];
+
+    /// The path's name in the table.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Admit => "admit",
+            Self::RejectAgent => "reject (agent exhausted)",
+            Self::RejectGlobal => "reject (global exhausted)",
+        }
+    }
+
+    /// The limits that lead to this path once each of `agents` agents has called [`Path::calls_to_fill`] times and
+    /// one of them has called on until it was refused.
+    pub(crate) fn limits(self, agents: u32) -> Limits {
+        let admit = Limits { agent: UNREACHABLE, org: UNREACHABLE, global: UNREACHABLE };
+        match self {
+            Self::Admit => admit,
+            // Two, not one: throttlecrab 0.4 keeps no state for a burst of one, and so never refuses it.
+            Self::RejectAgent => Limits { agent: Rate { count: 2, period: MONTH }, ..admit },
+            Self::RejectGlobal => Limits { global: Rate { count: agents.max(1_000), period: MONTH }, ..admit },
+        }
+    }
+
+    /// How often each agent calls before the measurement, so that every key exists.
+    pub(crate) fn calls_to_fill(self) -> u32 {
+        match self {
+            Self::Admit | Self::RejectGlobal => 1,
+            Self::RejectAgent => 2,
+        }
+    }
+}
+
+/// Limits as somebody might have them, with a period that does not end while keys are counted.
+pub(crate) fn ordinary() -> Limits {
+    let agent = Rate { count: 1_000, period: Duration::from_secs(24 * 60 * 60) };
+    Limits { agent, org: UNREACHABLE, global: UNREACHABLE }
+}
+
+/// Limits that nothing here reaches, with periods short enough that idle keys expire while others are inserted.
+pub(crate) fn short_lived(period: Duration) -> Limits {
+    let rate = Rate { count: UNREACHABLE.count, period };
+    Limits { agent: rate, org: rate, global: rate }
+}
