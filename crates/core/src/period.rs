@@ -222,6 +222,12 @@ impl fmt::Display for CivilPeriod {
     }
 }
 
+/// The names of the zones that [`CivilPeriod::new`] knows, in the database's order.
+pub fn zone_names() -> impl Iterator<Item = String> {
+    let names: Vec<String> = TimeZoneDatabase::bundled().available().map(|name| name.to_string()).collect();
+    names.into_iter()
+}
+
 fn instant(now: Timestamp) -> Result<jiff::Timestamp, jiff::Error> {
     // Below 2^52, so it fits.
     jiff::Timestamp::from_microsecond(now.as_micros() as i64)

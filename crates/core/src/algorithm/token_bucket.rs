@@ -86,8 +86,10 @@ impl TokenBucket {
         full_at_ticks.saturating_sub(now.as_micros() * self.ticks_per_us)
     }
 
-    /// What a state's numbers mean: equal for rules that can read each other's states.
-    pub(super) const fn unit(&self) -> (u64, u64) {
+    /// Ticks a token, and ticks a microsecond. What a state's numbers mean: equal for rules that can
+    /// read each other's states. The first over the second is the time in which a token comes back,
+    /// in microseconds; (0, 1) for a rate of 0.
+    pub const fn unit(&self) -> (u64, u64) {
         (self.token_ticks, self.ticks_per_us)
     }
 
