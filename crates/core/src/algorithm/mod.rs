@@ -14,7 +14,7 @@ use std::fmt::Debug;
 pub use calendar::{Calendar, CalendarState};
 pub use fixed_window::{FixedWindow, FixedWindowState};
 pub use sliding_counter::{SlidingCounter, SlidingCounterState};
-pub use sliding_window::{SlidingWindow, SlidingWindowState};
+pub use sliding_window::{SlidingWindow, SlidingWindowState, SlidingWindowSummary};
 pub use token_bucket::{TokenBucket, TokenBucketState};
 
 use crate::decision::{Standing, Verdict};

@@ -61,7 +61,50 @@ impl SlidingWindow {
     }
 }
 
+impl SlidingWindow {
+    /// What [`advance`](Counter::advance), [`check`](Counter::check) and
+    /// [`standing`](Counter::standing) say, from a summary of the state; none where the summary
+    /// does not tell: the oldest entry has left, or a wait reaches beyond it.
+    pub fn judge(&self, summary: &SlidingWindowSummary, cost: Cost, now: Timestamp) -> Option<(Verdict, Standing)> {
+        let now = now.max(summary.newest);
+        let oldest_leaves = summary.oldest.after(self.window);
+        if summary.used > 0 && oldest_leaves <= now {
+            return None;
+        }
+        let remaining = self.quota.saturating_sub(summary.used);
+        let reset = if summary.used == 0 { Span::ZERO } else { oldest_leaves.since(now) };
+        let standing = Standing { remaining, reset, next: reset };
+        if cost.units() <= remaining || cost.is_zero() {
+            Some((Verdict::Admit, standing))
+        } else if cost.units() > self.quota {
+            Some((Verdict::Never, standing))
+        } else {
+            let to_free = summary.used + cost.units() - self.quota;
+            (to_free <= summary.oldest_units).then_some((Verdict::Wait(reset), standing))
+        }
+    }
+}
+
+/// Enough of a log to judge most charges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlidingWindowSummary {
+    /// The instant of the oldest entry.
+    pub oldest: Timestamp,
+    /// The instant of the newest entry ever made.
+    pub newest: Timestamp,
+    /// The sum of the entries' units.
+    pub used: u64,
+    /// Units of the oldest entry.
+    pub oldest_units: u64,
+}
+
 impl SlidingWindowState {
+    /// Its summary.
+    pub fn summary(&self) -> SlidingWindowSummary {
+        let oldest_units = self.entries().next().map_or(0, |(_, units)| units);
+        SlidingWindowSummary { oldest: self.oldest, newest: self.newest, used: self.used, oldest_units }
+    }
+
     /// The entries, oldest first: instant and units.
     pub fn entries(&self) -> impl Iterator<Item = (Timestamp, u64)> {
         let mut bytes = self.log.iter().copied();
