@@ -1,0 +1,197 @@
+//! What the engine says of a request.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::Guard;
+use smallvec::SmallVec;
+use tidegate_core::{Limit, Mode, Span, Standing, Timestamp, Verdict};
+use tidegate_store::Row;
+
+use crate::plan::Plan;
+
+/// Whether a request may pass, and how every limit that applies to it stands.
+///
+/// A denial is a decision, not an error.
+pub struct Decision {
+    pub(crate) plan: Guard<Arc<Plan>>,
+    pub(crate) rows: SmallVec<[DecisionRow; 4]>,
+    pub(crate) allowed: bool,
+    pub(crate) at: Timestamp,
+    pub(crate) degraded: bool,
+    /// Where the request was denied for another one's sake (see `Together::Atomic`): that one's
+    /// refusal.
+    pub(crate) vetoed_by: Option<Box<Decision>>,
+}
+
+/// One limit's part in a decision.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DecisionRow {
+    pub(crate) source: RowSource,
+    pub(crate) row: Row,
+}
+
+/// Which limit of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowSource {
+    Rule { rule: usize, overridden: Option<usize> },
+    Block(usize),
+}
+
+/// How one limit stands.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitState<'a> {
+    /// The limit, with the numbers that hold for this request.
+    pub limit: &'a Limit,
+    /// The milder of the limit's mode and the file's.
+    pub mode: Mode,
+    /// The most that can be admitted at one instant: a window's quota, a bucket's burst.
+    pub quota: u64,
+    /// The time in which a full quota comes back.
+    pub window: Span,
+    /// What can still be taken, 0 to quota.
+    pub remaining: u64,
+    /// See [`Standing::reset`].
+    pub reset: Span,
+    /// Until `remaining` next grows by itself.
+    pub next: Span,
+    /// Whether this limit refused the request, or would have if it were enforced.
+    pub refused: bool,
+    /// Whether the limit did not count because the store was full.
+    pub at_cap: bool,
+    verdict: Verdict,
+}
+
+impl Decision {
+    /// Whether the request may pass. For a request of cost 0: whether one of cost 1 would.
+    pub const fn allowed(&self) -> bool {
+        self.allowed
+    }
+
+    /// The first limit, in the order checked, that refuses the request.
+    pub fn refused_by(&self) -> Option<LimitState<'_>> {
+        if self.allowed {
+            return None;
+        }
+        self.refusing().next().or_else(|| self.vetoed_by.as_deref()?.refused_by())
+    }
+
+    /// How long to wait: the longest wait among the limits that refuse. None if the request was
+    /// allowed or can never pass.
+    pub fn retry_after(&self) -> Option<Span> {
+        match self.verdict() {
+            Verdict::Wait(span) => Some(span),
+            Verdict::Admit | Verdict::Never => None,
+        }
+    }
+
+    /// Whether the request can never pass: its cost is above a limit's capacity, or a limit is 0.
+    pub fn never(&self) -> bool {
+        self.verdict() == Verdict::Never
+    }
+
+    /// Whether the decision was made without the store, by a limit's failure policy.
+    pub const fn degraded(&self) -> bool {
+        self.degraded
+    }
+
+    /// The limits that apply, in the order checked.
+    pub fn limits(&self) -> impl Iterator<Item = LimitState<'_>> {
+        self.rows.iter().filter_map(|row| self.state(row))
+    }
+
+    /// The limit to show where there is room for one only: of an allowed request the one with the
+    /// least remaining share, of a denied one the one that takes longest to pass.
+    pub fn tightest(&self) -> Option<LimitState<'_>> {
+        if self.allowed {
+            return self.limits().reduce(|best, next| if next.is_tighter(&best) { next } else { best });
+        }
+        let longest =
+            self.refusing().reduce(|best, next| if outlasts(next.verdict, best.verdict) { next } else { best });
+        longest.or_else(|| self.vetoed_by.as_deref()?.tightest())
+    }
+
+    /// The instant that it was decided at.
+    pub const fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    pub(crate) fn copied(&self) -> Self {
+        Self {
+            plan: Guard::from_inner(Arc::clone(&self.plan)),
+            rows: self.rows.clone(),
+            allowed: self.allowed,
+            at: self.at,
+            degraded: self.degraded,
+            vetoed_by: None,
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        if self.allowed {
+            return Verdict::Admit;
+        }
+        let own = self.refusing().map(|state| state.verdict).fold(Verdict::Admit, Verdict::or_longer);
+        match &self.vetoed_by {
+            Some(other) if own == Verdict::Admit => other.verdict(),
+            _ => own,
+        }
+    }
+
+    fn refusing(&self) -> impl Iterator<Item = LimitState<'_>> {
+        self.limits().filter(|state| state.refused && state.mode == Mode::Enforce)
+    }
+
+    fn state(&self, row: &DecisionRow) -> Option<LimitState<'_>> {
+        let (limit, mode) = match row.source {
+            RowSource::Rule { rule, overridden } => {
+                let rule = self.plan.rules.get(rule)?;
+                let own = overridden.and_then(|number| rule.overridden(number));
+                (own.map_or(&rule.limit, |own| &own.limit), rule.mode)
+            }
+            RowSource::Block(number) => (&self.plan.blocks.get(number)?.limit, Mode::Enforce),
+        };
+        let Row { verdict, standing: Standing { remaining, reset, next }, at_cap } = row.row;
+        Some(LimitState {
+            limit,
+            mode,
+            quota: limit.capacity(),
+            window: limit.window(),
+            remaining,
+            reset,
+            next,
+            refused: !verdict.admits(),
+            at_cap,
+            verdict,
+        })
+    }
+}
+
+impl LimitState<'_> {
+    /// Whether less of this limit's quota is left than of the other's.
+    fn is_tighter(&self, other: &Self) -> bool {
+        let share = |state: &Self, quota: u64| u128::from(state.remaining) * u128::from(quota);
+        // A quota of 0 leaves no share at all.
+        match (self.quota, other.quota) {
+            (_, 0) => false,
+            (0, _) => true,
+            _ => share(self, other.quota) < share(other, self.quota),
+        }
+    }
+}
+
+/// Whether `a` means a longer wait than `b`.
+fn outlasts(a: Verdict, b: Verdict) -> bool {
+    a != b && a.or_longer(b) == a
+}
+
+impl fmt::Debug for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decision")
+            .field("allowed", &self.allowed)
+            .field("refused_by", &self.refused_by().map(|state| &state.limit.name))
+            .field("retry_after", &self.retry_after())
+            .field("limits", &self.limits().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}

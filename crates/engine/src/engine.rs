@@ -1,0 +1,517 @@
+//! The engine: one policy, one store, one decision for each request.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, Guard};
+use smallvec::SmallVec;
+use tidegate_core::{Cost, Mode, Request, Span, Standing, Timestamp, Verdict};
+use tidegate_store::{At, Batch, Charge, Key, LimitId, Op, Row, Store, StoreError, StoreStats};
+
+use crate::any_store::AnyStore;
+use crate::clock::Clock;
+use crate::decision::{Decision, DecisionRow, RowSource};
+use crate::intervention::{
+    ActiveIntervention, Effect, INTERVENTIONS_MAX, Intervention, InterventionError, InterventionId,
+};
+use crate::plan::{Identities, Plan, PlanRule, Values};
+use crate::policy::{Missing, Policy};
+
+/// Decides whether requests may pass. Clones share everything.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub(crate) shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) store: AnyStore,
+    pub(crate) clock: Clock,
+    pub(crate) plan: ArcSwap<Plan>,
+    /// Changed together with the plan, by one thread at a time: reloads and interventions.
+    control: Mutex<Control>,
+}
+
+#[derive(Debug, Default)]
+struct Control {
+    known: Identities,
+    interventions: Vec<ActiveIntervention>,
+    interventions_total: u64,
+}
+
+/// Whether several requests stand or fall together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// All are admitted, or none is and no counter moves.
+    Atomic,
+    /// Each for itself, in their order.
+    Independent,
+}
+
+/// What a reload changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Limits that go on with their counters.
+    pub kept: Vec<Arc<str>>,
+    /// Limits that begin anew: new ones, and those whose counters cannot be read on.
+    pub added: Vec<Arc<str>>,
+    /// Limits whose counters are forgotten.
+    pub removed: Vec<Arc<str>>,
+    /// Settings that changed but need a restart to take effect: their keys in the file.
+    pub needs_restart: Vec<&'static str>,
+}
+
+/// What happened at a limit, since the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitCounts {
+    /// The limit.
+    pub name: Arc<str>,
+    /// Its level.
+    pub level: Arc<str>,
+    /// Requests that it refused, as the first that did.
+    pub refused: u64,
+    /// Requests that it would have refused, were it enforced.
+    pub would_refuse: u64,
+    /// Requests that it did not apply to because they lacked an attribute.
+    pub missing: u64,
+}
+
+/// The store is not in this process, so a decision has to be awaited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the store is not in this process: await `decide` instead")]
+pub struct NotLocal;
+
+/// How often what has expired is tidied away.
+const TIDY_EVERY: Duration = Duration::from_millis(250);
+/// Plans are replaced at most now and then; a decision that meets so many in a row gives up.
+const PLAN_RETRIES: usize = 1_000;
+
+impl Engine {
+    /// An engine on the system's clock, with a thread that tidies up until the last clone is gone.
+    pub fn new(policy: Policy) -> Self {
+        Self::with_clock(policy, Clock::system())
+    }
+
+    /// An engine on this clock. On a manual one nothing happens by itself: call
+    /// [`tidy`](Self::tidy).
+    pub fn with_clock(policy: Policy, clock: Clock) -> Self {
+        let mut control = Control::default();
+        let store = AnyStore::new(&policy.store);
+        let plan = Plan::new(Arc::new(policy), &[], &mut control.known);
+        store.install(&plan.installed());
+        let tidies_itself = clock.is_system();
+        let plan = ArcSwap::from_pointee(plan);
+        let shared = Arc::new(Shared { store, clock, plan, control: Mutex::new(control) });
+        if tidies_itself {
+            spawn_tidying(Arc::downgrade(&shared));
+        }
+        Self { shared }
+    }
+
+    /// Decides one request: every limit that applies is charged, or none.
+    pub async fn decide(&self, request: &Request<'_>) -> Decision {
+        let shared = &*self.shared;
+        for _ in 0..PLAN_RETRIES {
+            let asked = match Asked::new(shared, request).early() {
+                Ok(decision) => return decision,
+                Err(asked) => asked,
+            };
+            let answer = shared.store.charge(&asked.charges(), At::Backend { local: asked.now }).await;
+            match answer {
+                Ok(batch) => return asked.decided(&batch.rows, batch.admitted),
+                Err(error) if is_about_plan(&error) => {}
+                Err(_) => break,
+            }
+        }
+        Asked::new(shared, request).undecided()
+    }
+
+    /// [`decide`](Self::decide) without awaiting, for a store in this process.
+    ///
+    /// # Errors
+    /// [`NotLocal`] if the store is elsewhere.
+    pub fn decide_now(&self, request: &Request<'_>) -> Result<Decision, NotLocal> {
+        let shared = &*self.shared;
+        let memory = shared.store.memory().ok_or(NotLocal)?;
+        for _ in 0..PLAN_RETRIES {
+            let asked = match Asked::new(shared, request).early() {
+                Ok(decision) => return Ok(decision),
+                Err(asked) => asked,
+            };
+            let answer = memory.charge_now(&asked.charges(), asked.now);
+            match answer {
+                Ok(batch) => return Ok(asked.decided(&batch.rows, batch.admitted)),
+                Err(error) if is_about_plan(&error) => {}
+                Err(_) => break,
+            }
+        }
+        Ok(Asked::new(shared, request).undecided())
+    }
+
+    /// Decides several requests, in their order.
+    pub async fn decide_all(&self, requests: &[Request<'_>], together: Together) -> Vec<Decision> {
+        if together == Together::Atomic {
+            return self.decide_atomic(requests).await;
+        }
+        let mut decisions = Vec::with_capacity(requests.len());
+        for request in requests {
+            decisions.push(self.decide(request).await);
+        }
+        decisions
+    }
+
+    async fn decide_atomic(&self, requests: &[Request<'_>]) -> Vec<Decision> {
+        let shared = &*self.shared;
+        for _ in 0..PLAN_RETRIES {
+            let plan = shared.plan.load_full();
+            let now = shared.clock.now();
+            let asked: Vec<Result<Decision, Asked<'_>>> = requests
+                .iter()
+                .map(|request| Asked::at(Guard::from_inner(Arc::clone(&plan)), request, now).early())
+                .collect();
+            // A refusal that needs no store refuses all: the others' limits are only looked at.
+            let refused_early = asked.iter().any(|one| one.as_ref().is_ok_and(|early| !early.allowed));
+            let mut charges: Vec<Charge<'_>> =
+                asked.iter().filter_map(|one| one.as_ref().err()).flat_map(Asked::charges).collect();
+            if refused_early {
+                charges.iter_mut().for_each(|charge| charge.op = Op::Peek);
+            }
+            let answer = shared.store.charge(&charges, At::Backend { local: now }).await;
+            drop(charges);
+            match answer {
+                Ok(batch) => return decided_together(asked, &batch, refused_early),
+                Err(error) if is_about_plan(&error) => {}
+                Err(_) => break,
+            }
+        }
+        requests.iter().map(|request| Asked::new(shared, request).undecided()).collect()
+    }
+
+    /// Puts another policy in place. A limit keeps its counters if its name, attributes, unit and
+    /// algorithm with its windows are the same, whatever its quota; a bucket's rate has to be the
+    /// same too.
+    pub fn reload(&self, policy: Policy) -> Reloaded {
+        let mut control = self.control();
+        let old = self.shared.plan.load_full();
+        let needs_restart = needs_restart(&old.policy, &policy);
+        control.interventions.retain(|active| match &active.intervention.effect {
+            Effect::Block => true,
+            effect @ Effect::Override { .. } => check_effect(effect, &policy).is_ok(),
+        });
+        let new = self.put_in_place(Arc::new(policy), &mut control);
+        let ids = |plan: &Plan| -> Vec<LimitId> { plan.rules.iter().map(|rule| rule.id).collect() };
+        let names = |rules: &[PlanRule], others: &[LimitId], among: bool| -> Vec<Arc<str>> {
+            let chosen = rules.iter().filter(|rule| others.contains(&rule.id) == among);
+            chosen.map(|rule| Arc::clone(&rule.limit.name)).collect()
+        };
+        let (old_ids, new_ids) = (ids(&old), ids(&new));
+        Reloaded {
+            kept: names(&new.rules, &old_ids, true),
+            added: names(&new.rules, &old_ids, false),
+            removed: names(&old.rules, &new_ids, false),
+            needs_restart,
+        }
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.shared.plan.load().policy)
+    }
+
+    /// Begins an intervention: a block, or other numbers at one limit, for a time.
+    ///
+    /// # Errors
+    /// [`InterventionError`] says what is wrong with it; nothing has changed then.
+    pub fn intervene(&self, intervention: Intervention) -> Result<InterventionId, InterventionError> {
+        let now = self.now();
+        intervention.validate(now)?;
+        let mut control = self.control();
+        let policy = self.policy();
+        check_effect(&intervention.effect, &policy)?;
+        control.interventions.retain(|active| active.intervention.expires_at > now);
+        if control.interventions.len() >= INTERVENTIONS_MAX {
+            return Err(InterventionError::TooMany(INTERVENTIONS_MAX));
+        }
+        control.interventions_total += 1;
+        let id = InterventionId(control.interventions_total);
+        // The newest goes first.
+        control.interventions.insert(0, ActiveIntervention { id, since: now, intervention });
+        self.put_in_place(policy, &mut control);
+        Ok(id)
+    }
+
+    /// The interventions in force, newest first.
+    pub fn interventions(&self) -> Vec<ActiveIntervention> {
+        let now = self.now();
+        let control = self.control();
+        control.interventions.iter().filter(|active| active.intervention.expires_at > now).cloned().collect()
+    }
+
+    /// Ends an intervention; whether there was one.
+    pub fn end_intervention(&self, id: InterventionId) -> bool {
+        let mut control = self.control();
+        let before = control.interventions.len();
+        control.interventions.retain(|active| active.id != id);
+        let ended = control.interventions.len() < before;
+        if ended {
+            self.put_in_place(self.policy(), &mut control);
+        }
+        ended
+    }
+
+    /// What happened at each limit, in the order they are checked.
+    pub fn limit_counts(&self) -> Vec<LimitCounts> {
+        let plan = self.shared.plan.load();
+        plan.rules
+            .iter()
+            .map(|rule| LimitCounts {
+                name: Arc::clone(&rule.limit.name),
+                level: Arc::clone(&rule.limit.level),
+                refused: rule.counts.refused.load(Ordering::Relaxed),
+                would_refuse: rule.counts.would_refuse.load(Ordering::Relaxed),
+                missing: rule.counts.missing.load(Ordering::Relaxed),
+            })
+            .collect()
+    }
+
+    /// How full the store is.
+    pub fn store_stats(&self) -> StoreStats {
+        self.shared.store.stats()
+    }
+
+    /// The engine's time.
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// Forgets what has expired. Happens by itself on the system's clock.
+    pub fn tidy(&self) {
+        self.shared.tidy();
+    }
+
+    /// Builds a plan and swaps it in. The store knows the limits of both plans while requests may
+    /// still be decided by the old one.
+    fn put_in_place(&self, policy: Arc<Policy>, control: &mut Control) -> Arc<Plan> {
+        let old = self.shared.plan.load_full();
+        let new = Arc::new(Plan::new(policy, &control.interventions, &mut control.known));
+        let mut both = new.installed();
+        both.extend(
+            old.installed().into_iter().filter(|(id, _)| both.iter().all(|(known, _)| known != id)).collect::<Vec<_>>(),
+        );
+        self.shared.store.install(&both);
+        self.shared.plan.store(Arc::clone(&new));
+        self.shared.store.install(&new.installed());
+        new
+    }
+
+    fn control(&self) -> MutexGuard<'_, Control> {
+        // Every change of the control is whole before the lock is let go.
+        self.shared.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn tidy(&self) {
+        self.store.tidy(self.clock.now());
+    }
+}
+
+fn spawn_tidying(shared: Weak<Shared>) {
+    let tidy = move || {
+        while let Some(shared) = shared.upgrade() {
+            shared.tidy();
+            drop(shared);
+            std::thread::park_timeout(TIDY_EVERY);
+        }
+    };
+    // Without the thread counters are still right; memory is given back when tables fill up.
+    let _ = std::thread::Builder::new().name("tidegate-tidy".into()).spawn(tidy);
+}
+
+/// A request on its way: what the plan asks of the store for it.
+pub(crate) struct Asked<'a> {
+    plan: Guard<Arc<Plan>>,
+    values: Values<'a>,
+    now: Timestamp,
+    cost: Cost,
+    applies: SmallVec<[Applies; 4]>,
+    block: Option<usize>,
+    /// The rule that refuses because an attribute is missing.
+    missing: Option<usize>,
+}
+
+/// A rule that applies, and the override that does.
+#[derive(Clone, Copy, Debug)]
+struct Applies {
+    rule: usize,
+    overridden: Option<usize>,
+    weight: u64,
+}
+
+impl<'a> Asked<'a> {
+    fn new(shared: &Shared, request: &Request<'a>) -> Self {
+        Self::at(shared.plan.load(), request, shared.clock.now())
+    }
+
+    fn at(plan: Guard<Arc<Plan>>, request: &Request<'a>, now: Timestamp) -> Self {
+        let values = plan.values(request);
+        let block = if plan.policy.mode == Mode::Disabled { None } else { plan.block(&values, now) };
+        let mut missing = None;
+        let mut applies = SmallVec::new();
+        for (number, rule) in plan.rules.iter().enumerate() {
+            if rule.failing(&values).is_some() {
+                continue;
+            }
+            if rule.per.iter().any(|attribute| values[*attribute].is_none()) {
+                match rule.missing {
+                    Missing::Value(_) => {}
+                    Missing::Skip => {
+                        rule.counts.missing.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    }
+                    Missing::Deny => {
+                        rule.counts.missing.fetch_add(1, Ordering::Relaxed);
+                        if rule.mode == Mode::Enforce && missing.is_none() {
+                            missing = Some(number);
+                        }
+                        continue;
+                    }
+                }
+            }
+            let weight = rule.weight(&values);
+            if weight > 0 {
+                applies.push(Applies { rule: number, overridden: rule.override_for(&values, now), weight });
+            }
+        }
+        Self { plan, values, now, cost: request.cost(), applies, block, missing }
+    }
+
+    fn charges<'s>(&'s self) -> SmallVec<[Charge<'s>; 4]> {
+        let (op, cost) = if self.cost.is_zero() { (Op::Peek, Cost::ONE) } else { (Op::Take, self.cost) };
+        let charge = |applies: &Applies| {
+            let rule = &self.plan.rules[applies.rule];
+            let (limit, algorithm) = match applies.overridden.and_then(|number| rule.overridden(number)) {
+                Some(own) => (own.id, own.algorithm()),
+                None => (rule.id, &rule.limit.algorithm),
+            };
+            let stand_in = if let Missing::Value(value) = &rule.missing { value } else { "" };
+            let values = rule.per.iter().map(|attribute| self.values[*attribute].unwrap_or(stand_in)).collect();
+            Charge { limit, key: Key { values }, algorithm, cost: cost.times(applies.weight), mode: rule.mode, op }
+        };
+        self.applies.iter().map(charge).collect()
+    }
+
+    /// The decision, where no counter has a say in it; else the request, to be asked of the store.
+    fn early(self) -> Result<Decision, Self> {
+        let (source, verdict, reset) = match (self.block, self.missing) {
+            (Some(number), _) => {
+                let wait = self.plan.blocks[number].wait(self.now);
+                (RowSource::Block(number), Verdict::Wait(wait), wait)
+            }
+            (None, Some(rule)) => (RowSource::Rule { rule, overridden: None }, Verdict::Never, Span::ZERO),
+            (None, None) if self.applies.is_empty() => return Ok(self.decision(SmallVec::new(), true)),
+            (None, None) => return Err(self),
+        };
+        if let (RowSource::Rule { rule, .. }, false) = (source, self.cost.is_zero()) {
+            self.plan.rules[rule].counts.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        let standing = Standing { remaining: 0, reset, next: reset };
+        let row = DecisionRow { source, row: Row { verdict, standing, at_cap: false } };
+        Ok(self.decision(SmallVec::from_iter([row]), false))
+    }
+
+    /// The decision that the store's rows make.
+    fn decided(self, rows: &[Row], allowed: bool) -> Decision {
+        let rows: SmallVec<[DecisionRow; 4]> = self
+            .applies
+            .iter()
+            .zip(rows)
+            .map(|(applies, row)| {
+                let source = RowSource::Rule { rule: applies.rule, overridden: applies.overridden };
+                DecisionRow { source, row: *row }
+            })
+            .collect();
+        if !self.cost.is_zero() && rows.iter().any(|row| !row.row.verdict.admits()) {
+            self.count_refusals(&rows);
+        }
+        self.decision(rows, allowed)
+    }
+
+    /// The decision where the store does not answer: a limiter is never the reason for an outage.
+    fn undecided(self) -> Decision {
+        Decision { degraded: true, ..self.decision(SmallVec::new(), true) }
+    }
+
+    fn decision(self, rows: SmallVec<[DecisionRow; 4]>, allowed: bool) -> Decision {
+        Decision { plan: self.plan, rows, allowed, at: self.now, degraded: false, vetoed_by: None }
+    }
+
+    fn count_refusals(&self, rows: &[DecisionRow]) {
+        let mut is_first = true;
+        for (applies, row) in self.applies.iter().zip(rows) {
+            let rule = &self.plan.rules[applies.rule];
+            if row.row.verdict.admits() {
+                continue;
+            }
+            if rule.mode == Mode::Permissive {
+                rule.counts.would_refuse.fetch_add(1, Ordering::Relaxed);
+            } else if is_first {
+                rule.counts.refused.fetch_add(1, Ordering::Relaxed);
+                is_first = false;
+            }
+        }
+    }
+}
+
+/// The decisions on requests that stand or fall together.
+fn decided_together(asked: Vec<Result<Decision, Asked<'_>>>, batch: &Batch, refused_early: bool) -> Vec<Decision> {
+    let allowed = batch.admitted && !refused_early;
+    let mut rows = batch.rows.as_slice();
+    let mut decisions: Vec<Decision> = Vec::with_capacity(asked.len());
+    for one in asked {
+        decisions.push(match one {
+            Ok(early) => Decision { allowed, ..early },
+            Err(asked) => {
+                let (own, rest) = rows.split_at(asked.applies.len().min(rows.len()));
+                rows = rest;
+                asked.decided(own, allowed)
+            }
+        });
+    }
+    if !allowed {
+        let refusal = decisions.iter().find(|one| one.refused_by().is_some()).map(Decision::copied);
+        for decision in &mut decisions {
+            if decision.refused_by().is_none() {
+                decision.vetoed_by = refusal.as_ref().map(|refusal| Box::new(refusal.copied()));
+            }
+        }
+    }
+    decisions
+}
+
+fn is_about_plan(error: &StoreError) -> bool {
+    matches!(error, StoreError::UnknownLimit(_) | StoreError::WrongLayout(_))
+}
+
+fn check_effect(effect: &Effect, policy: &Policy) -> Result<(), InterventionError> {
+    let Effect::Override { limit: name, algorithm } = effect else { return Ok(()) };
+    let rule = policy.rules.iter().find(|rule| *rule.limit.name == **name);
+    let rule = rule.ok_or_else(|| InterventionError::UnknownLimit(name.chars().take(64).collect()))?;
+    let (own, other) = (rule.limit.algorithm.name(), algorithm.name());
+    if own == other { Ok(()) } else { Err(InterventionError::OtherAlgorithm { own, other }) }
+}
+
+fn needs_restart(old: &Policy, new: &Policy) -> Vec<&'static str> {
+    let mut keys = Vec::new();
+    if old.store != new.store {
+        keys.push("store");
+    }
+    if old.server.listen != new.server.listen {
+        keys.push("listen");
+    }
+    if old.server.admin_addr != new.server.admin_addr || old.server.admin_token != new.server.admin_token {
+        keys.push("admin");
+    }
+    keys
+}
