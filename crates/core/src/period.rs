@@ -127,8 +127,10 @@ impl CivilPeriod {
         })
     }
 
-    /// The period [start, end) that holds `now`.
+    /// The period [start, end) that holds `now`. The end of time closes the last one; its very
+    /// instant is taken for the one before it.
     pub fn around(&self, now: Timestamp) -> (Timestamp, Timestamp) {
+        let now = now.min(Timestamp::MAX.before(Span::from_micros(1)));
         let bounds = if self.kind == PeriodKind::Hour { self.hour_around(now) } else { self.days_around(now) };
         // The database covers all of our time (1970 to 2112); should it not, a fixed length is still
         // a period that ends.

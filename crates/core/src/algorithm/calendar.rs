@@ -82,11 +82,13 @@ impl Counter for Calendar {
     }
 
     fn standing(&self, state: &CalendarState, now: Timestamp) -> Standing {
+        let remaining = self.quota.saturating_sub(state.used);
         let reset = state.end.since(now);
-        Standing { remaining: self.quota.saturating_sub(state.used), reset, next: reset }
+        Standing { remaining, reset, next: if remaining < self.quota { reset } else { Span::ZERO } }
     }
 
     fn expires_at(&self, state: &CalendarState) -> Timestamp {
-        if state.used == 0 { Timestamp::EPOCH } else { state.end }
+        // An empty period still holds back a clock that is set back behind it.
+        if state.used == 0 { state.start } else { state.end }
     }
 }

@@ -24,11 +24,15 @@ pub struct FixedWindow {
 /// Which window, and what was taken in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FixedWindowState {
-    /// The window's number since the epoch.
+    /// The window's number since the epoch, below 2^32 − 1.
     pub window: u32,
     /// Units taken in it, at most 2^31 − 1.
     pub used: u32,
 }
+
+/// A window is at least a second, so only in 2106 would a number pass this. One below all ones, so
+/// that a packed state never is.
+const WINDOW_MAX: u64 = u32::MAX as u64 - 1;
 
 impl FixedWindow {
     /// The largest quota: `used` has 31 bits.
@@ -50,13 +54,17 @@ impl FixedWindow {
         Ok(Self { quota: rate.count(), window: rate.period() })
     }
 
+    const fn start(&self, state: &FixedWindowState) -> Timestamp {
+        Timestamp::from_micros((state.window as u64).saturating_mul(self.window.as_micros()))
+    }
+
     const fn end(&self, state: &FixedWindowState) -> Timestamp {
         Timestamp::from_micros((state.window as u64 + 1).saturating_mul(self.window.as_micros()))
     }
 }
 
 impl FixedWindowState {
-    /// The 63 bits that a cell keeps.
+    /// The 63 bits that a cell keeps; never all ones.
     pub const fn pack(self) -> u64 {
         (self.window as u64) << 31 | self.used as u64
     }
@@ -79,12 +87,11 @@ impl Counter for FixedWindow {
     }
 
     fn advance(&self, state: &mut FixedWindowState, now: Timestamp) -> Timestamp {
-        // A window is at least a second and time ends in 2112, so 32 bits are exceeded only in 2106.
-        let window = u32::try_from(now.as_micros() / self.window.as_micros()).unwrap_or(u32::MAX);
+        let window = (now.as_micros() / self.window.as_micros()).min(WINDOW_MAX) as u32;
         if window > state.window {
             *state = FixedWindowState { window, used: 0 };
         }
-        now.max(Timestamp::from_micros(u64::from(state.window).saturating_mul(self.window.as_micros())))
+        now.max(self.start(state))
     }
 
     fn check(&self, state: &FixedWindowState, cost: Cost, now: Timestamp) -> Verdict {
@@ -104,11 +111,13 @@ impl Counter for FixedWindow {
     }
 
     fn standing(&self, state: &FixedWindowState, now: Timestamp) -> Standing {
+        let remaining = self.quota.saturating_sub(u64::from(state.used));
         let reset = self.end(state).since(now);
-        Standing { remaining: self.quota.saturating_sub(u64::from(state.used)), reset, next: reset }
+        Standing { remaining, reset, next: if remaining < self.quota { reset } else { Span::ZERO } }
     }
 
     fn expires_at(&self, state: &FixedWindowState) -> Timestamp {
-        if state.used == 0 { Timestamp::EPOCH } else { self.end(state) }
+        // An empty window still holds back a clock that is set back behind it.
+        if state.used == 0 { self.start(state) } else { self.end(state) }
     }
 }

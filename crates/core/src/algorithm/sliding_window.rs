@@ -10,7 +10,7 @@
 //! Exact; refused requests leave no entry. The log is packed: each entry is the time since the entry
 //! before it, and its weight where that is not 1, in base-128 digits; entries of one instant are
 //! merged. 30 requests spread over a minute take four bytes each, against 16 for a pair of numbers.
-//! State: 48 bytes and the log. Work: amortised O(1) an entry, O(entries) for a wait of several.
+//! State: 72 bytes and the log. Work: amortised O(1) an entry, O(entries) for a wait of several.
 
 use std::collections::VecDeque;
 
@@ -30,8 +30,11 @@ pub struct SlidingWindow {
 pub struct SlidingWindowState {
     /// The instant of the oldest entry, if there is one.
     oldest: Timestamp,
-    /// The instant of the newest entry ever made: time inside the cell does not go back behind it.
+    /// The instant of the newest entry ever made.
     newest: Timestamp,
+    /// When the last entry was made or left the window, whichever was later: time inside the cell
+    /// does not go back behind it, or what has left would have to come back.
+    not_before: Timestamp,
     /// The sum of the entries' units.
     used: u64,
     /// Entries from the oldest to the newest, as `log` describes; the first one's time is `oldest`.
@@ -58,6 +61,22 @@ impl SlidingWindow {
             });
         }
         Ok(Self { quota: rate.count(), window: rate.period() })
+    }
+
+    /// The wait until `cost`, which is refused now and not above the quota, is admitted.
+    fn wait(&self, state: &SlidingWindowState, cost: u64, now: Timestamp) -> Span {
+        // There are entries enough to free it; the quota may have been lowered since they were made,
+        // hence no subtraction from it.
+        let mut to_free = state.used + cost - self.quota;
+        let mut wait = Span::ZERO;
+        for (at, units) in state.entries() {
+            wait = at.after(self.window).since(now);
+            if units >= to_free {
+                break;
+            }
+            to_free -= units;
+        }
+        wait
     }
 }
 
@@ -133,12 +152,14 @@ impl SlidingWindowState {
             self.newest_units = 0;
         }
         self.newest = now;
+        self.not_before = now;
         self.newest_units += units;
     }
 
-    /// Drops the entries that are no newer than `until`.
-    fn drop_until(&mut self, until: Timestamp) {
-        while self.newest_units > 0 && self.oldest <= until {
+    /// Drops the entries that are a `window` old or older.
+    fn drop_older(&mut self, window: Span, now: Timestamp) {
+        while self.newest_units > 0 && self.oldest.after(window) <= now {
+            self.not_before = self.not_before.max(self.oldest.after(window));
             let mut bytes = self.log.iter().copied();
             let before = bytes.len();
             let Some((units, gap)) = read_entry(&mut bytes) else {
@@ -205,10 +226,8 @@ impl Counter for SlidingWindow {
     }
 
     fn advance(&self, state: &mut SlidingWindowState, now: Timestamp) -> Timestamp {
-        let now = now.max(state.newest);
-        if now.as_micros() >= self.window.as_micros() {
-            state.drop_until(now.before(self.window));
-        }
+        let now = now.max(state.not_before);
+        state.drop_older(self.window, now);
         now
     }
 
@@ -219,18 +238,7 @@ impl Counter for SlidingWindow {
         if cost.units() > self.quota {
             return Verdict::Never;
         }
-        // Not more than the quota, so there are entries enough to free it; the quota may have been
-        // lowered since they were made, hence no subtraction from it.
-        let mut to_free = state.used + cost.units() - self.quota;
-        let mut wait = Span::ZERO;
-        for (at, units) in state.entries() {
-            wait = at.after(self.window).since(now);
-            if units >= to_free {
-                break;
-            }
-            to_free -= units;
-        }
-        Verdict::Wait(wait)
+        Verdict::Wait(self.wait(state, cost.units(), now))
     }
 
     fn take(&self, state: &mut SlidingWindowState, cost: Cost, now: Timestamp) {
@@ -242,10 +250,16 @@ impl Counter for SlidingWindow {
 
     fn standing(&self, state: &SlidingWindowState, now: Timestamp) -> Standing {
         let reset = if state.used == 0 { Span::ZERO } else { state.oldest.after(self.window).since(now) };
-        Standing { remaining: self.quota.saturating_sub(state.used), reset, next: reset }
+        let next = match self.quota {
+            0 => Span::ZERO,
+            quota if state.used > quota => self.wait(state, 1, now),
+            _ => reset,
+        };
+        Standing { remaining: self.quota.saturating_sub(state.used), reset, next }
     }
 
     fn expires_at(&self, state: &SlidingWindowState) -> Timestamp {
-        if state.used == 0 { Timestamp::EPOCH } else { state.newest.after(self.window) }
+        // An empty log still holds back a clock that is set back behind what has left it.
+        if state.used == 0 { state.not_before } else { state.newest.after(self.window) }
     }
 }

@@ -18,7 +18,9 @@
 //! than L in P, slow by at most one part in 1024·T. The numerator's unit belongs to the rate, so a
 //! state is read only under the rate that wrote it; the burst may change.
 //!
-//! A TAT in the past is taken as `now`, never as `now − τ` (which would admit nearly 2 B).
+//! A TAT in the past is taken as `now`, never as `now − τ` (which would admit nearly 2 B). A TAT more
+//! than τ ahead is a debt, left by a clock set back or a burst lowered: nothing passes until it is
+//! paid off, which takes as long as the clock went back, and `retry` says how long.
 //! State: 62 bits (µs 52, numerator 10). Work: two divisions.
 
 use super::{AlgorithmError, Counter};
@@ -80,6 +82,22 @@ impl TokenBucket {
         Ok(Self { burst, ticks_per_us, token_ticks: narrow(token_ticks)?, full_ticks: narrow(full_ticks)? })
     }
 
+    /// The same refill with another burst; a rate of 0 goes on refusing everything.
+    ///
+    /// # Errors
+    /// [`AlgorithmError`] if burst is 0, or the bucket takes more than 71 years to fill.
+    pub fn with_burst(&self, burst: u64) -> Result<Self, AlgorithmError> {
+        if self.token_ticks == 0 {
+            return Ok(*self);
+        }
+        if burst == 0 {
+            return Err(AlgorithmError::BurstZero);
+        }
+        let full_ticks = self.token_ticks.checked_mul(burst).filter(|ticks| *ticks <= FULL_MAX_US * self.ticks_per_us);
+        let full_ticks = full_ticks.ok_or(AlgorithmError::BurstTooLarge { burst })?;
+        Ok(Self { burst, full_ticks, ..*self })
+    }
+
     /// TAT − now in ticks, 0 if it has passed.
     fn missing_ticks(&self, state: &TokenBucketState, now: Timestamp) -> u64 {
         let full_at_ticks = state.full_at.as_micros() * self.ticks_per_us + u64::from(state.ticks);
@@ -121,11 +139,8 @@ impl Counter for TokenBucket {
         self.span(self.full_ticks)
     }
 
-    fn advance(&self, state: &mut TokenBucketState, now: Timestamp) -> Timestamp {
-        // TAT is at most τ ahead of the last instant seen, so an older `now` means that the clock was
-        // set back.
-        let full_us = self.full_ticks.div_ceil(self.ticks_per_us);
-        now.max(state.full_at.before(Span::from_micros(full_us)))
+    fn advance(&self, _state: &mut TokenBucketState, now: Timestamp) -> Timestamp {
+        now
     }
 
     fn check(&self, state: &TokenBucketState, cost: Cost, now: Timestamp) -> Verdict {
