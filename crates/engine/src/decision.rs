@@ -116,6 +116,13 @@ impl Decision {
         self.at
     }
 
+    /// The same decision, to be kept for as long as a request lasts. A decision as the engine returns
+    /// it borrows one of the few places per thread that make reading the policy cheap.
+    #[must_use]
+    pub fn detached(self) -> Self {
+        Self { plan: Guard::from_inner(Guard::into_inner(self.plan)), ..self }
+    }
+
     pub(crate) fn copied(&self) -> Self {
         Self {
             plan: Guard::from_inner(Arc::clone(&self.plan)),

@@ -38,7 +38,8 @@ pub const X_RATELIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-r
 pub const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 /// How each limit stands: `"name";r=<remaining>;t=<seconds until remaining grows>`.
 pub const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
-/// Set where a decision was made without the store that should have made it.
+/// Set where a decision was made without the store that should have made it: `local` where limits
+/// were counted in this process, `open` where none was.
 pub const X_RATELIMIT_DEGRADED: HeaderName = HeaderName::from_static("x-ratelimit-degraded");
 
 /// The largest integer that a structured field can hold (RFC 9651, section 3.3.1).
@@ -67,7 +68,9 @@ pub fn write(decision: &Decision, settings: &HeaderSettings, headers: &mut Heade
         set(headers, RETRY_AFTER, HeaderValue::from(wait.as_secs_ceil()));
     }
     if decision.degraded() {
-        set(headers, X_RATELIMIT_DEGRADED, HeaderValue::from_static("local"));
+        let counted = decision.limits().next().is_some();
+        let how = if counted { "local" } else { "open" };
+        set(headers, X_RATELIMIT_DEGRADED, HeaderValue::from_static(how));
     }
 }
 

@@ -9,6 +9,7 @@ use http::request::Parts;
 use tidegate::{Cost, Decision, Engine};
 use tower_layer::Layer;
 
+use crate::door::Door;
 use crate::extract::Extractor;
 use crate::service::RateLimit;
 
@@ -68,27 +69,5 @@ impl<E> Clone for RateLimitLayer<E> {
 impl<E> fmt::Debug for RateLimitLayer<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimitLayer").finish_non_exhaustive()
-    }
-}
-
-/// What the services of one layer share.
-pub(crate) struct Door<E> {
-    pub(crate) engine: Engine,
-    pub(crate) extractor: Arc<E>,
-    pub(crate) cost: Option<CostOf>,
-    pub(crate) refusal: Option<RefusalOf>,
-}
-
-pub(crate) type CostOf = Arc<dyn Fn(&Parts) -> Cost + Send + Sync>;
-pub(crate) type RefusalOf = Arc<dyn Fn(&Decision, &Parts) -> Response<Bytes> + Send + Sync>;
-
-impl<E> Clone for Door<E> {
-    fn clone(&self) -> Self {
-        Self {
-            engine: self.engine.clone(),
-            extractor: Arc::clone(&self.extractor),
-            cost: self.cost.clone(),
-            refusal: self.refusal.clone(),
-        }
     }
 }

@@ -1,7 +1,8 @@
 //! Limits for axum, tonic and every other tower service.
 //!
 //! A [`RateLimitLayer`] asks an [`Engine`](tidegate::Engine) about each request. What may pass
-//! reaches the service, with the [`Decision`](tidegate::Decision) among its extensions; what may not
+//! reaches the service, with the
+//! [`Decision`](tidegate::Decision) among its extensions (as `Arc<Decision>`); what may not
 //! is answered at once: 429 with a problem document for HTTP, `RESOURCE_EXHAUSTED` for gRPC. Either
 //! way the response carries the limit headers.
 //!
@@ -22,12 +23,13 @@
 //!
 //! # Layout
 //! - [`extract`]: who a request comes from, as attributes.
-//! - `layer`, `service`, `future`, `body`: the tower door.
+//! - `layer`, `service`, `future`, `body`: the tower door, around what all its services share, `door`.
 //! - `refusal`: what a refused caller reads.
 //! - [`headers`]: the limit headers, which the other HTTP doors write too.
 
 mod attributes;
 mod body;
+mod door;
 pub mod extract;
 mod future;
 pub mod headers;

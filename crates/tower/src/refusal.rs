@@ -105,21 +105,21 @@ fn percent_encoded(text: &str) -> String {
     encoded
 }
 
-/// One sentence for a person: which limit, what it allows, when to come back.
+/// A sentence or two for a person: which limit, what it allows, when to come back.
 fn detail(decision: &Decision) -> String {
     let which = decision.refused_by().map_or_else(
         || "The request is refused".to_owned(),
-        |state| match state.quota {
-            0 => format!("The limit \"{}\" (level {}) is closed: its quota is 0", state.limit.name, state.limit.level),
-            quota => format!(
-                "The limit \"{}\" (level {}) allows {quota} {} in {}",
-                state.limit.name, state.limit.level, state.limit.unit, state.window
-            ),
+        |state| {
+            let limit = format!("The limit \"{}\" (level {})", state.limit.name, state.limit.level);
+            match state.quota {
+                0 => format!("{limit} is closed"),
+                quota => format!("{limit} allows {quota} {} in {}", state.limit.unit, state.window),
+            }
         },
     );
     match decision.retry_after() {
         Some(wait) => format!("{which}. Retry after {} s.", wait.as_secs_ceil()),
-        None => format!("{which}. This request will never pass; a retry does not help."),
+        None => format!("{which}. Waiting does not help."),
     }
 }
 
@@ -140,7 +140,8 @@ mod tests {
         }
         assert_eq!(grpc_type_of("application/grpc-web+proto"), Some("application/grpc-web"));
         assert_eq!(grpc_type_of("application/grpc-web-text"), Some("application/grpc-web-text"));
-        for sent in ["application/json", "application/grpcish", "application/grpc-webby", "text/grpc", "application/grp", ""]
+        for sent in
+            ["application/json", "application/grpcish", "application/grpc-webby", "text/grpc", "application/grp", ""]
         {
             assert_eq!(grpc_type_of(sent), None, "{sent}");
         }

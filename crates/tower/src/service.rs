@@ -4,25 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http::request::Parts;
 use http::{Request, Response};
-use smallvec::SmallVec;
-use tidegate::policy::HeaderSettings;
-use tidegate::{Cost, Decision};
 use tower_service::Service;
 
-use crate::attributes::Attributes;
 use crate::body::ResponseBody;
+use crate::door::{Asked, Door};
 use crate::extract::Extractor;
-use crate::future::ResponseFuture;
-use crate::layer::Door;
-use crate::{headers, refusal};
+use crate::future::{ResponseFuture, Waiting};
 
 /// A service with limits in front of it: see [`RateLimitLayer`](crate::RateLimitLayer).
 ///
-/// It is ready whenever the inner service is. Whether a request may pass is decided when it is
-/// called: its charge stands even if the response is not waited for.
+/// It is ready whenever the inner service is. With counters in this process, whether a request may
+/// pass is decided when it is called: its charge stands even if the response is not waited for.
 pub struct RateLimit<S, E> {
     inner: S,
     door: Arc<Door<E>>,
@@ -41,12 +34,12 @@ impl<S, E> RateLimit<S, E> {
 
 impl<S, E, ReqBody, ResBody> Service<Request<ReqBody>> for RateLimit<S, E>
 where
-    S: Service<Request<ReqBody>, Response = Response<ResBody>>,
+    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone,
     E: Extractor,
 {
     type Response = Response<ResponseBody<ResBody>>;
     type Error = S::Error;
-    type Future = ResponseFuture<S::Future>;
+    type Future = ResponseFuture<S, E, ReqBody>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
@@ -54,14 +47,19 @@ where
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
         let (parts, body) = request.into_parts();
-        let settings = self.door.engine.policy().headers;
-        let decision = self.door.decide(&parts);
-        if !decision.allowed() {
-            return ResponseFuture::refused(self.door.refuse(&decision, &settings, &parts));
+        match self.door.ask(&parts) {
+            Asked::Decided(decision) => {
+                let request = Request::from_parts(parts, body);
+                ResponseFuture::decided(&self.door, decision, request, &mut self.inner)
+            }
+            Asked::Deciding(decision) => {
+                // What was asked whether it is ready is what has to be called.
+                let not_yet_ready = self.inner.clone();
+                let service = std::mem::replace(&mut self.inner, not_yet_ready);
+                let request = Request::from_parts(parts, body);
+                ResponseFuture::deciding(decision, Waiting { door: Arc::clone(&self.door), service, request })
+            }
         }
-        let mut request = Request::from_parts(parts, body);
-        request.extensions_mut().insert(decision.clone());
-        ResponseFuture::passed(self.inner.call(request), decision, settings)
     }
 }
 
@@ -74,24 +72,5 @@ impl<S: Clone, E> Clone for RateLimit<S, E> {
 impl<S: fmt::Debug, E> fmt::Debug for RateLimit<S, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimit").field("inner", &self.inner).finish_non_exhaustive()
-    }
-}
-
-impl<E: Extractor> Door<E> {
-    fn decide(&self, parts: &Parts) -> Decision {
-        let mut attributes = Attributes::new();
-        self.extractor.extract(parts, &mut attributes);
-        let pairs: SmallVec<[(&str, &str); 8]> = attributes.iter().collect();
-        let cost = self.cost.as_ref().map_or(Cost::ONE, |cost| cost(parts));
-        self.engine.decide_now(&tidegate::Request::new(&pairs).with_cost(cost))
-    }
-
-    fn refuse(&self, decision: &Decision, settings: &HeaderSettings, parts: &Parts) -> Response<Bytes> {
-        let mut response = match &self.refusal {
-            Some(refusal) => refusal(decision, parts),
-            None => refusal::response(decision, parts),
-        };
-        headers::write(decision, settings, response.headers_mut());
-        response
     }
 }
