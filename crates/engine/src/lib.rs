@@ -50,5 +50,5 @@ pub use tidegate_core::{
     Algorithm, AlgorithmError, CivilPeriod, Cost, Limit, Mode, PeriodError, PeriodKind, Rate, RateError, Request, Span,
     Standing, Timestamp, Unit, Verdict, algorithm,
 };
-pub use tidegate_store::StoreStats;
+pub use tidegate_store::{StoreError, StoreStats};
 pub use usage::{UsageError, UsageItem, UsageOrder, UsagePage, UsageQuery};

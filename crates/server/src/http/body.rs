@@ -1,0 +1,149 @@
+//! A request's body, whole: JSON by its type, at most 1 MiB, complete before a deadline.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
+
+use super::problem::Problem;
+use crate::bounds::BODY_BYTES_MAX;
+
+/// How much more than the largest body is read and thrown away before 413 is said: a client that
+/// is still sending when the connection closes may never see the answer.
+const DISCARDED_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Reads the whole body as text.
+///
+/// # Errors
+/// 415 for a body that does not claim to be plain JSON, 413 above 1 MiB, 408 when it is not
+/// complete after `wait`, 400 when it breaks off or is not UTF-8.
+pub(crate) async fn read(parts: &Parts, body: Body, wait: Duration) -> Result<Text, Problem> {
+    check_type(&parts.headers)?;
+    let bytes = match tokio::time::timeout(wait, collect(body)).await {
+        Ok(collected) => collected?,
+        Err(_) => {
+            let detail = format!("the body was not complete {} after the headers; send it in one go", seconds(wait));
+            return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail).closing());
+        }
+    };
+    match std::str::from_utf8(&bytes) {
+        Ok(_) => Ok(Text(bytes)),
+        Err(error) => {
+            Err(Problem::bad_request(format!("the body is not UTF-8 text (byte {})", error.valid_up_to())))
+        }
+    }
+}
+
+/// A body that is UTF-8.
+pub(crate) struct Text(Bytes);
+
+impl Text {
+    /// The text.
+    pub(crate) fn as_str(&self) -> &str {
+        // It was checked when it was made; checking a kilobyte again takes some 30 ns.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+async fn collect(mut body: Body) -> Result<Bytes, Problem> {
+    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
+        return Err(too_large(body).await);
+    }
+    // Nearly every body comes in one piece, which then needs no copy.
+    let Some(first) = next(&mut body).await? else { return Ok(Bytes::new()) };
+    let Some(second) = next(&mut body).await? else { return Ok(first) };
+    let mut whole = BytesMut::with_capacity(first.len() + second.len());
+    whole.extend_from_slice(&first);
+    whole.extend_from_slice(&second);
+    while whole.len() <= BODY_BYTES_MAX {
+        let Some(part) = next(&mut body).await? else { return Ok(whole.freeze()) };
+        whole.extend_from_slice(&part);
+    }
+    Err(too_large(body).await)
+}
+
+/// The next piece of data; trailers are dropped.
+async fn next(body: &mut Body) -> Result<Option<Bytes>, Problem> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Problem::bad_request("the body broke off; send all of it").closing())?;
+        if let Ok(data) = frame.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
+}
+
+async fn too_large(mut body: Body) -> Problem {
+    let mut left = DISCARDED_BYTES_MAX;
+    if body.size_hint().lower() <= left {
+        while let Ok(Some(part)) = next(&mut body).await {
+            left = left.saturating_sub(part.len() as u64);
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    let detail = "the body is larger than 1 MiB; split the batch, or shorten attribute values";
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).closing()
+}
+
+/// JSON, no type at all, and the type that `curl -d` sends by default are read as JSON: what
+/// counts is the body, and the first thing anyone tries is a plain `curl -d`.
+fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let refuse = |detail: &str| Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return refuse("the body has a content-encoding; send it as it is");
+    }
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    // The common case, without any parsing.
+    if value == "application/json" {
+        return Ok(());
+    }
+    let value = value.to_str().unwrap_or_default().to_ascii_lowercase();
+    let (essence, parameters) = value.split_once(';').unwrap_or((&value, ""));
+    if !matches!(essence.trim(), "application/json" | "application/x-www-form-urlencoded") {
+        return refuse("the content-type is not application/json; set that header and send JSON");
+    }
+    let charset = parameters.split(';').find_map(|parameter| parameter.trim().strip_prefix("charset="));
+    match charset.map(|charset| charset.trim_matches('"')) {
+        None | Some("utf-8" | "utf8" | "us-ascii") => Ok(()),
+        Some(_) => refuse("the charset is not UTF-8; send UTF-8"),
+    }
+}
+
+fn seconds(wait: Duration) -> String {
+    format!("{} s", wait.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status_for(name: header::HeaderName, value: &str) -> Option<StatusCode> {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, value.parse().unwrap());
+        check_type(&headers).err().map(|problem| axum::response::IntoResponse::into_response(problem).status())
+    }
+
+    #[test]
+    fn types() {
+        for good in [
+            "application/json",
+            "Application/JSON",
+            "application/json; charset=utf-8",
+            "application/json;charset=\"UTF-8\"",
+            "application/x-www-form-urlencoded",
+        ] {
+            assert_eq!(status_for(header::CONTENT_TYPE, good), None, "{good}");
+        }
+        for bad in ["text/plain", "application/xml", "application/jsonp", "", "application/json; charset=latin1"] {
+            assert_eq!(status_for(header::CONTENT_TYPE, bad), Some(StatusCode::UNSUPPORTED_MEDIA_TYPE), "{bad}");
+        }
+        assert_eq!(status_for(header::CONTENT_ENCODING, "gzip"), Some(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        assert_eq!(status_for(header::CONTENT_ENCODING, "identity"), None);
+    }
+}

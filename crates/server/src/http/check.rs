@@ -1,0 +1,41 @@
+//! `POST /v1/check`: may this request pass?
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::{HeaderValue, StatusCode, header};
+
+use super::answer::Answer;
+use super::asked::Asked;
+use super::body;
+use super::problem::Problem;
+use super::state::Shared;
+
+/// 200 where it may, 429 where it may not, with the same JSON and headers.
+pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
+    let timer = shared.metrics.check_timer();
+    let (parts, body) = request.into_parts();
+    let text = body::read(&parts, body, shared.bounds.body_wait).await?;
+    let asked = Asked::parse(text.as_str())?;
+    let pairs = asked.pairs();
+    let decision = shared.engine.decide(&asked.request(&pairs)).await;
+    shared.metrics.decided(&decision, asked.peeks());
+
+    let status = if decision.allowed() { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
+    let mut response = json(status, &Answer::of(&decision));
+    tidegate_tower::headers::write(&decision, &shared.engine.policy().headers, response.headers_mut());
+    drop(timer);
+    Ok(response)
+}
+
+/// An answer of JSON.
+pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Response {
+    // The values of this crate always serialize; what does not would be an empty body.
+    let bytes = serde_json::to_vec(value).unwrap_or_default();
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,135 @@
+//! A listening socket: bound with a long backlog, accepting up to a number of connections at once.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+
+use super::connection;
+use crate::bounds::Bounds;
+use crate::metrics::ConnectionMetrics;
+
+/// How many connections the system queues before they are accepted.
+const BACKLOG: u32 = 4096;
+/// How long accepting rests when the system has no descriptor or memory for another connection.
+const EXHAUSTED_REST: Duration = Duration::from_millis(100);
+/// What a connection above the cap is told.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
+content-length: 152\r\nconnection: close\r\nretry-after: 1\r\n\r\n\
+{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"detail\":\"all connections of this listener are in use; reuse connections, or retry later\"}";
+
+/// Binds `addr` (`host:port`; port 0 takes a free one) and listens.
+///
+/// # Errors
+/// Where the name has no address, or the system refuses the address.
+pub(crate) async fn bind(addr: &str) -> io::Result<TcpListener> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for addr in tokio::net::lookup_host(addr).await? {
+        match bind_one(addr) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn bind_one(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // Else a restart fails for a minute while old connections are in TIME_WAIT.
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    socket.listen(BACKLOG)
+}
+
+/// A socket with what serves its connections.
+pub(crate) struct Listener {
+    pub(crate) socket: TcpListener,
+    pub(crate) router: Router,
+    pub(crate) connections_max: usize,
+    pub(crate) bounds: Arc<Bounds>,
+    pub(crate) metrics: ConnectionMetrics,
+}
+
+impl Listener {
+    /// Serves until `stop`, then finishes what is in flight, for `drain_wait` at most.
+    pub(crate) async fn serve(self, stop: impl Future<Output = ()>) {
+        let Self { socket, router, connections_max, bounds, metrics } = self;
+        let graceful = GracefulShutdown::new();
+        let mut connections = JoinSet::new();
+        let mut stop = pin!(stop);
+        loop {
+            let stream = tokio::select! {
+                () = &mut stop => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+                stream = accept(&socket) => stream,
+            };
+            if connections.len() >= connections_max {
+                metrics.refused.inc();
+                refuse(&stream);
+                continue;
+            }
+            metrics.accepted.inc();
+            let open = metrics.open();
+            let connection = connection::serve(stream, router.clone(), &bounds, graceful.watcher());
+            connections.spawn(async move {
+                connection.await;
+                drop(open);
+            });
+        }
+        drop(socket);
+        let drained = async {
+            graceful.shutdown().await;
+            while connections.join_next().await.is_some() {}
+        };
+        if tokio::time::timeout(bounds.drain_wait, drained).await.is_err() {
+            tracing::warn!(cut = connections.len(), "connections still busy at the drain deadline are cut");
+        }
+        connections.shutdown().await;
+    }
+}
+
+/// The next connection. An error belongs to one connection, or passes: it never ends the listener.
+async fn accept(socket: &TcpListener) -> TcpStream {
+    loop {
+        match socket.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) if belongs_to_one_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "no connection can be accepted; trying again in {EXHAUSTED_REST:?}");
+                tokio::time::sleep(EXHAUSTED_REST).await;
+            }
+        }
+    }
+}
+
+fn belongs_to_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// Says 503 as far as the socket takes it at once, and closes.
+fn refuse(stream: &TcpStream) {
+    // The client may be gone already; there is nothing to do about it.
+    let _ = stream.try_write(FULL);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_above_the_cap_is_well_formed() {
+        let text = std::str::from_utf8(FULL).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
+        let problem: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(problem["status"], 503);
+    }
+}

@@ -1,0 +1,69 @@
+//! Which paths each listener serves. The check listener knows no admin path: it answers 404.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{delete, get, post};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use super::problem::{Problem, quoted};
+use super::state::Shared;
+use super::{batch, blocks, check, guard, health, limits, openapi, overrides, reload, scrape, usage};
+use crate::admin;
+
+/// What both listeners serve.
+fn shared_routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/v1/check", post(check::check))
+        .route("/v1/check/batch", post(batch::batch))
+        .route("/v1/limits", get(limits::limits))
+}
+
+/// Open to probes, without a token.
+fn health_routes() -> Router<Arc<Shared>> {
+    Router::new().route("/healthz", get(health::healthz)).route("/readyz", get(health::readyz))
+}
+
+/// The check listener.
+pub(crate) fn check_router(shared: &Arc<Shared>) -> Router {
+    let routes = shared_routes().merge(health_routes()).route("/openapi.json", get(openapi::check_document));
+    finish(routes, shared)
+}
+
+/// The admin listener.
+pub(crate) fn admin_router(shared: &Arc<Shared>) -> Router {
+    let routes = shared_routes()
+        .route("/v1/usage", get(usage::list))
+        .route("/v1/usage/{limit}", delete(usage::reset))
+        .route("/v1/blocks", get(blocks::list).post(blocks::create))
+        .route("/v1/blocks/{id}", delete(blocks::end))
+        .route("/v1/overrides", get(overrides::list).post(overrides::create))
+        .route("/v1/overrides/{id}", delete(overrides::end))
+        .route("/-/reload", post(reload::reload))
+        .route("/metrics", get(scrape::metrics))
+        .route("/openapi.json", get(openapi::admin_document))
+        .layer(from_fn_with_state(Arc::clone(shared), admin::admit));
+    finish(routes.merge(health_routes()), shared)
+}
+
+fn finish(routes: Router<Arc<Shared>>, shared: &Arc<Shared>) -> Router {
+    routes
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(unknown_method)
+        .layer(CatchPanicLayer::custom(guard::caught))
+        .layer(from_fn_with_state(Arc::clone(shared), guard::guard))
+        .with_state(Arc::clone(shared))
+}
+
+async fn unknown_path(request: Request) -> Problem {
+    let path = quoted(request.uri().path());
+    Problem::not_found(format!("{path} is not served here; GET /openapi.json lists what is"))
+}
+
+async fn unknown_method(request: Request) -> Problem {
+    let (method, path) = (request.method(), quoted(request.uri().path()));
+    let detail = format!("{path} does not take {method}; the Allow header says what it takes");
+    Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, detail)
+}

@@ -1,0 +1,39 @@
+//! What the handlers share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tidegate::Engine;
+
+use crate::admin::Door;
+use crate::bounds::Bounds;
+use crate::metrics::Metrics;
+use crate::reload::Reloads;
+
+/// What the handlers of both listeners share.
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) metrics: Metrics,
+    pub(crate) bounds: Arc<Bounds>,
+    pub(crate) readiness: Readiness,
+    pub(crate) door: Door,
+    /// None where the policy did not come from a file.
+    pub(crate) reloads: Option<Reloads>,
+}
+
+/// Whether the server should get traffic.
+#[derive(Debug, Default)]
+pub(crate) struct Readiness {
+    draining: AtomicBool,
+}
+
+impl Readiness {
+    /// From now on it should not.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,130 @@
+//! `/v1/usage`: how counters stand, and starting some afresh.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+use tidegate::usage::ITEMS_MAX;
+use tidegate::{UsageError, UsageItem, UsageOrder, UsageQuery};
+
+use super::check::json;
+use super::problem::{Problem, quoted};
+use super::query::Query;
+use super::state::Shared;
+
+/// Counters on a page where nothing else is asked for.
+const ITEMS_DEFAULT: usize = 100;
+
+#[derive(Serialize)]
+struct Page {
+    items: Vec<Told>,
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Told {
+    limit: String,
+    level: String,
+    unit: &'static str,
+    attributes: BTreeMap<String, String>,
+    quota: u64,
+    remaining: u64,
+    reset_ms: u64,
+}
+
+impl From<UsageItem> for Told {
+    fn from(item: UsageItem) -> Self {
+        Self {
+            limit: item.limit.to_string(),
+            level: item.level.to_string(),
+            unit: item.unit.name(),
+            attributes: item.attributes.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
+            quota: item.quota,
+            remaining: item.remaining,
+            reset_ms: item.reset.as_millis_ceil(),
+        }
+    }
+}
+
+/// `GET /v1/usage?limit=&attr.org=&cursor=&items_max=&order=`.
+pub(crate) async fn list(State(shared): State<Arc<Shared>>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let mut query = Query::parse(query.as_deref())?;
+    let asked = UsageQuery {
+        limit: query.take("limit"),
+        cursor: query.take("cursor"),
+        items_max: items_max(query.take("items_max"))?,
+        order: order(query.take("order").as_deref())?,
+        attributes: query.attributes()?,
+    };
+    query.finish("limit, cursor, items_max, order, attr.<attribute>")?;
+    let engine = shared.engine.clone();
+    let page = aside(async move { engine.usage(&asked).await }).await?;
+    let page = Page { items: page.items.into_iter().map(Told::from).collect(), next: page.next };
+    Ok(json(StatusCode::OK, &page))
+}
+
+#[derive(Serialize)]
+struct Reset {
+    reset: u64,
+}
+
+/// `DELETE /v1/usage/{limit}?attr.org=`: forgets counters.
+pub(crate) async fn reset(
+    State(shared): State<Arc<Shared>>,
+    Path(limit): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let mut query = Query::parse(query.as_deref())?;
+    let attributes = query.attributes()?;
+    query.finish("attr.<attribute>")?;
+    let engine = shared.engine.clone();
+    let (of, whose) = (limit.clone(), attributes.clone());
+    let reset = aside(async move {
+        let attributes: Vec<(&str, &str)> = whose.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        engine.reset(&of, &attributes).await
+    });
+    let reset = reset.await?;
+    tracing::info!(target: "audit", limit, ?attributes, reset, "counters were reset");
+    Ok(json(StatusCode::OK, &Reset { reset }))
+}
+
+fn items_max(text: Option<String>) -> Result<usize, Problem> {
+    let Some(text) = text else { return Ok(ITEMS_DEFAULT) };
+    let wrong = || Problem::bad_request(format!("items_max is {}; it is a number from 1 to {ITEMS_MAX}", quoted(&text)));
+    text.parse().ok().filter(|items| (1..=ITEMS_MAX).contains(items)).ok_or_else(wrong)
+}
+
+fn order(text: Option<&str>) -> Result<UsageOrder, Problem> {
+    match text {
+        None | Some("key") => Ok(UsageOrder::Key),
+        Some("nearest_first") => Ok(UsageOrder::NearestFirst),
+        Some(other) => Err(Problem::bad_request(format!("order is {}; it is key or nearest_first", quoted(other)))),
+    }
+}
+
+/// Reads counters on a thread of its own: a walk over a million would hold up decisions.
+async fn aside<T: Send + 'static>(
+    work: impl Future<Output = Result<T, UsageError>> + Send + 'static,
+) -> Result<T, Problem> {
+    let runtime = tokio::runtime::Handle::current();
+    match tokio::task::spawn_blocking(move || runtime.block_on(work)).await {
+        Ok(done) => done.map_err(|error| refused(&error)),
+        Err(_) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the server is ending; ask another instance")),
+    }
+}
+
+fn refused(error: &UsageError) -> Problem {
+    let status = match error {
+        UsageError::UnknownLimit(_) => StatusCode::NOT_FOUND,
+        UsageError::UnknownAttribute { .. } => StatusCode::BAD_REQUEST,
+        UsageError::Store(store) => match store {
+            tidegate::StoreError::NamesOff => StatusCode::CONFLICT,
+            tidegate::StoreError::BadCursor => StatusCode::BAD_REQUEST,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        },
+    };
+    Problem::new(status, error.to_string())
+}

@@ -1,0 +1,125 @@
+//! What the engine counts, read when somebody scrapes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use tidegate::{Effect, Engine, LimitCounts};
+
+/// So many limits have labels of their own; the others are added up as `other`.
+const LIMITS_MAX: usize = 200;
+/// The labels of limits that have none of their own.
+const OTHER: &str = "other";
+
+/// Reads an engine's own counts.
+pub(super) struct EngineCollector {
+    engine: Engine,
+}
+
+impl EngineCollector {
+    pub(super) fn new(engine: Engine) -> Self {
+        Self { engine }
+    }
+}
+
+impl fmt::Debug for EngineCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EngineCollector")
+    }
+}
+
+impl Collector for EngineCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        encode_limits(&bounded(self.engine.limit_counts()), &mut encoder)?;
+        encode_store(&self.engine, &mut encoder)?;
+        encode_interventions(&self.engine, &mut encoder)
+    }
+}
+
+/// At most [`LIMITS_MAX`] limits, and the sum of the others.
+fn bounded(mut counts: Vec<LimitCounts>) -> Vec<LimitCounts> {
+    if counts.len() <= LIMITS_MAX {
+        return counts;
+    }
+    let others = counts.split_off(LIMITS_MAX);
+    let (name, level): (Arc<str>, Arc<str>) = (OTHER.into(), OTHER.into());
+    let other = LimitCounts { name, level, refused: 0, would_refuse: 0, missing: 0 };
+    counts.push(others.iter().fold(other, |sum, one| LimitCounts {
+        refused: sum.refused.saturating_add(one.refused),
+        would_refuse: sum.would_refuse.saturating_add(one.would_refuse),
+        missing: sum.missing.saturating_add(one.missing),
+        ..sum
+    }));
+    counts
+}
+
+fn encode_limits(counts: &[LimitCounts], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let help = "Requests that a limit refused as the first that did (mode enforce), \
+                or would have refused (mode permissive)";
+    let mut refusals = encoder.encode_descriptor("limit_refusals", help, None, MetricType::Counter)?;
+    for limit in counts {
+        for (mode, count) in [("enforce", limit.refused), ("permissive", limit.would_refuse)] {
+            let labels = [("limit", &*limit.name), ("level", &*limit.level), ("mode", mode)];
+            ConstCounter::new(count).encode(refusals.encode_family(&labels)?)?;
+        }
+    }
+    let help = "Requests that a limit did not count because they lack an attribute of its per";
+    let mut missing = encoder.encode_descriptor("limit_missing_attribute", help, None, MetricType::Counter)?;
+    for limit in counts {
+        let labels = [("limit", &*limit.name), ("level", &*limit.level)];
+        ConstCounter::new(limit.missing).encode(missing.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn encode_store(engine: &Engine, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let stats = engine.store_stats();
+    for (name, help, value) in [
+        ("store_keys", "Counters that the store keeps", stats.keys),
+        ("store_keys_max", "The most counters that the store keeps", stats.keys_max),
+        ("store_bytes", "Bytes that the counters take", stats.bytes),
+    ] {
+        let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(gauge)?;
+    }
+    let help = "Charges that found the store full";
+    let at_cap = encoder.encode_descriptor("store_at_cap", help, None, MetricType::Counter)?;
+    ConstCounter::new(stats.at_cap_total).encode(at_cap)
+}
+
+fn encode_interventions(engine: &Engine, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let active = engine.interventions();
+    let blocks = active.iter().filter(|active| matches!(active.intervention.effect, Effect::Block)).count();
+    let help = "Blocks and overrides in force";
+    let mut gauges = encoder.encode_descriptor("interventions", help, None, MetricType::Gauge)?;
+    for (effect, count) in [("block", blocks), ("override", active.len() - blocks)] {
+        let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
+        gauge.encode(gauges.encode_family(&[("effect", effect)])?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_bounded_and_nothing_is_lost() {
+        let counts = |number: usize| LimitCounts {
+            name: format!("l{number}").into(),
+            level: "agent".into(),
+            refused: 1,
+            would_refuse: 2,
+            missing: 3,
+        };
+        let all = bounded((0..250).map(counts).collect());
+        assert_eq!(all.len(), 201);
+        let other = &all[200];
+        assert_eq!((&*other.name, other.refused, other.would_refuse, other.missing), ("other", 50, 100, 150));
+        assert_eq!(bounded((0..200).map(counts).collect()).len(), 200);
+    }
+}

@@ -1,0 +1,185 @@
+//! Reading the limits file anew: when it changes, on SIGHUP, and on `POST /-/reload`.
+//!
+//! # Layout
+//! - [`file`]: the file, and how a change of it is noticed however it is replaced.
+//! - [`watch`]: the system's word that something changed.
+//! - here: one task that owns the file and reloads, one reload at a time.
+//!
+//! A file that has faults never replaces a good one: the limits in force stay, the log says every
+//! fault, and `tidegate_limits_file_refused` is 1 until the file is good again.
+
+mod file;
+mod watch;
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::config::Faults;
+use tidegate::Reloaded;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+pub use file::LimitsFile;
+
+use crate::admin::OpenToAll;
+use crate::http::Shared;
+use file::Fingerprint;
+use watch::Watch;
+
+/// Requests to reload that wait at a time.
+const WAITING_MAX: usize = 16;
+/// How often the file is looked at without any word from the system, which may miss a change (some
+/// network and overlay file systems, links that lead through other folders).
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Why the limits file was read anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It changed on disk.
+    Changed,
+    /// SIGHUP.
+    Signal,
+    /// `POST /-/reload`.
+    Admin,
+}
+
+impl Cause {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Changed => "file changed",
+            Self::Signal => "SIGHUP",
+            Self::Admin => "POST /-/reload",
+        }
+    }
+}
+
+/// Why the file was not taken.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// It has faults.
+    #[error("{0}")]
+    Faults(#[from] Faults),
+    /// It would leave the admin listener open to everybody.
+    #[error("{0}")]
+    OpenToAll(#[from] Arc<OpenToAll>),
+    /// The server is ending, or too many reloads wait already.
+    #[error("no reload can be made now: the server is ending, or too many reloads wait; try again")]
+    Busy,
+}
+
+/// Asks the task that owns the file to read it anew.
+#[derive(Clone, Debug)]
+pub struct Reloads(mpsc::Sender<Asked>);
+
+struct Asked {
+    cause: Cause,
+    answer: oneshot::Sender<Result<Reloaded, ReloadError>>,
+}
+
+impl Reloads {
+    /// Reads the file anew, whether or not it changed.
+    ///
+    /// # Errors
+    /// [`ReloadError`]; the limits in force stay as they were.
+    pub async fn reload(&self, cause: Cause) -> Result<Reloaded, ReloadError> {
+        let (answer, answered) = oneshot::channel();
+        self.0.try_send(Asked { cause, answer }).map_err(|_| ReloadError::Busy)?;
+        answered.await.unwrap_or(Err(ReloadError::Busy))
+    }
+}
+
+/// The task that owns the limits file.
+pub(crate) struct Reloader {
+    file: LimitsFile,
+    asked: mpsc::Receiver<Asked>,
+}
+
+impl Reloader {
+    pub(crate) fn new(file: LimitsFile) -> (Self, Reloads) {
+        let (sender, asked) = mpsc::channel(WAITING_MAX);
+        (Self { file, asked }, Reloads(sender))
+    }
+
+    /// Reloads until `stop`.
+    pub(crate) async fn run(mut self, shared: Arc<Shared>, stop: impl Future<Output = ()>) {
+        let mut stop = pin!(stop);
+        let mut watch = Watch::start(&self.file);
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        // A change that was seen, and since when the file is as it is.
+        let mut settling: Option<(Fingerprint, Instant)> = None;
+        loop {
+            let settled_at = settling.as_ref().map(|(_, since)| *since + watch.settled_after());
+            tokio::select! {
+                () = &mut stop => return,
+                Some(asked) = self.asked.recv() => {
+                    let result = self.reload(&shared, asked.cause).await;
+                    // Whoever asked may have gone.
+                    let _ = asked.answer.send(result);
+                }
+                () = watch.changed() => {}
+                _ = look.tick() => {}
+                () = sleep_until(settled_at) => {}
+            }
+            settling = self.settling(settling);
+            if settling.as_ref().is_some_and(|(_, since)| since.elapsed() >= watch.settled_after()) {
+                // Its outcome is in the log and the metrics.
+                let _ = self.reload(&shared, Cause::Changed).await;
+                settling = None;
+                watch.follow(&self.file);
+            }
+        }
+    }
+
+    /// What the file is like now, and since when; none where it is as it was when it was read.
+    fn settling(&self, before: Option<(Fingerprint, Instant)>) -> Option<(Fingerprint, Instant)> {
+        let now = self.file.look();
+        if now == *self.file.read_at() {
+            return None;
+        }
+        before.filter(|(before, _)| *before == now).or_else(|| Some((now, Instant::now())))
+    }
+
+    async fn reload(&mut self, shared: &Shared, cause: Cause) -> Result<Reloaded, ReloadError> {
+        let result = self.read(shared).await;
+        match &result {
+            Ok(reloaded) => {
+                shared.metrics.reloads.succeeded(shared.engine.now());
+                tracing::info!(
+                    target: "audit", cause = cause.name(), file = %self.file.path().display(),
+                    kept = reloaded.kept.len(), added = ?reloaded.added, removed = ?reloaded.removed,
+                    "limits reloaded"
+                );
+                if !reloaded.needs_restart.is_empty() {
+                    tracing::warn!(keys = ?reloaded.needs_restart, "changed in the limits file, but need a restart to count");
+                }
+            }
+            Err(error) => {
+                shared.metrics.reloads.failed();
+                tracing::error!(
+                    target: "audit", cause = cause.name(), file = %self.file.path().display(),
+                    "the limits file is refused, the limits before it stay in force:\n{error}"
+                );
+            }
+        }
+        result
+    }
+
+    async fn read(&mut self, shared: &Shared) -> Result<Reloaded, ReloadError> {
+        let loaded = self.file.load().await?;
+        for warning in &loaded.warnings {
+            tracing::warn!("{}", warning.line_of(&self.file.path().display().to_string()));
+        }
+        shared.door.check(loaded.policy.server.admin_token.as_ref()).map_err(Arc::new)?;
+        Ok(shared.engine.reload(loaded.policy))
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
