@@ -3,6 +3,7 @@
 //!
 //! Exit codes: 0 well, 1 a fault in what was given or found, 2 a wrong command line (by clap).
 
+mod hints;
 mod serve;
 
 use std::io::{self, Write};
