@@ -30,7 +30,7 @@ limits:
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let loaded = config::parse(LIMITS, &Source::new("limits.yaml"))?;
+    let loaded = config::parse(LIMITS, &Source::named("limits.yaml"))?;
     let app = app(Engine::new(loaded.policy)).into_make_service_with_connect_info::<SocketAddr>();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
     axum::serve(listener, app).await?;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn app_at_a_fixed_time() -> Router {
-        let policy = config::parse(LIMITS, &Source::new("limits.yaml")).unwrap().policy;
+        let policy = config::parse(LIMITS, &Source::named("limits.yaml")).unwrap().policy;
         app(Engine::with_clock(policy, Clock::manual(Timestamp::from_secs(1_700_000_000))))
     }
 

@@ -189,8 +189,9 @@ fn network(address: IpAddr, ipv6_prefix_bits: u8) -> String {
 /// here, never the path, so a caller cannot invent values. For gRPC the path is
 /// `/package.Service/Method`.
 ///
-/// The path is compared as it was sent. Behind a service that cleans up paths (`//`, `/./`, `%61`)
-/// before it routes, do the same before this layer.
+/// The path is compared as the layer sees it: nothing is decoded, and inside a nested axum router only
+/// the rest of the path is there. Where the service behind the layer cleans up paths (`//`, `/./`,
+/// `%61`) before it routes, do the same in front of the layer.
 pub fn path_prefix<P: Into<String>>(
     attribute: impl Into<Cow<'static, str>>,
     prefixes: impl IntoIterator<Item = P>,

@@ -13,7 +13,7 @@ const ORG: [(&str, &str); 1] = [("org", "acme")];
 
 fn door() -> Arc<Door<impl crate::Extractor>> {
     let limits = "limits: [{ name: org-minute, per: [org], rate: 1/min }]";
-    let policy = config::parse(limits, &config::Source::new("limits.yaml")).unwrap().policy;
+    let policy = config::parse(limits, &config::Source::named("limits.yaml")).unwrap().policy;
     let engine = Engine::with_clock(policy, Clock::manual(Timestamp::from_secs(1_700_000_000)));
     let extractor = Arc::new(|_: &http::request::Parts| Attributes::new());
     Arc::new(Door { engine, extractor, cost: None, refusal: None })

@@ -18,7 +18,7 @@ limits:
 ";
 
 pub(crate) fn policy(limits_file: &str) -> Policy {
-    config::parse(limits_file, &Source::new("limits.yaml")).unwrap().policy
+    config::parse(limits_file, &Source::named("limits.yaml")).unwrap().policy
 }
 
 /// An engine whose clock stands at [`NOW`].

@@ -7,6 +7,6 @@ mod grpc;
 #[cfg(test)]
 mod headers;
 #[cfg(test)]
-mod http;
+mod router;
 #[cfg(test)]
 mod service;

@@ -12,11 +12,12 @@ use http::header::{CONTENT_TYPE, HeaderName};
 use http::request::Parts;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
-use tidegate::{Cost, Decision, Engine, Span};
+use tidegate::policy::{Condition, Test};
+use tidegate::{Cost, Decision, Effect, Engine, Intervention, Span};
 use tidegate_tower::{Attributes, Extractor, RateLimitLayer, extract};
 use tower::ServiceExt;
 
-use crate::fixture::{MINUTE_END_SECS, THREE_LEVELS, engine, limit_headers, policy};
+use crate::fixture::{MINUTE_END_SECS, NOW, THREE_LEVELS, engine, limit_headers, policy};
 
 fn who() -> impl Extractor + Send + Sync + 'static {
     extract::header("org", HeaderName::from_static("x-org"))
@@ -271,16 +272,48 @@ async fn a_closure_can_extract_and_a_closure_can_refuse() {
 async fn a_reload_takes_effect_with_the_next_request() {
     let (engine, _) = engine(THREE_LEVELS);
     let app = app(engine.clone());
-    assert_eq!(send(&app, "acme", "a1").await.headers().len(), limit_headers_of_allowed().len() + 2);
+    assert_eq!(limit_headers(send(&app, "acme", "a1").await.headers()).len(), 5);
     engine.reload(policy(&format!("headers: {{ ietf: false, x_ratelimit: false }}\n{THREE_LEVELS}")));
     let response = send(&app, "acme", "a1").await;
     assert_eq!(limit_headers(response.headers()), [""; 0]);
     assert_eq!(text(response).await, "agent=1 org=3 global=98");
 }
 
-/// The limit headers of an allowed request; the handler adds a content type and a length.
-fn limit_headers_of_allowed() -> [&'static str; 5] {
-    ["ratelimit", "ratelimit-policy", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]
+#[tokio::test]
+async fn a_request_without_an_attribute_that_a_limit_insists_on_is_refused() {
+    let (engine, _) = engine("limits: [{ name: org-minute, per: [org], rate: 5/min, missing: deny }]");
+    let app = app(engine);
+    let response = app.clone().oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(!response.headers().contains_key("retry-after"));
+    let problem: serde_json::Value = serde_json::from_str(&text(response).await).unwrap();
+    assert_eq!(problem["violated-policies"], serde_json::json!(["org-minute"]));
+    assert_eq!(problem["never"], true);
+    assert_eq!(send(&app, "acme", "a1").await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_operators_block_says_when_it_ends() {
+    let (engine, clock) = engine(THREE_LEVELS);
+    let app = app(engine.clone());
+    let condition = Condition { attribute: "agent".into(), test: Test::Equals("a1".into()) };
+    let block = Intervention {
+        when: vec![condition],
+        effect: Effect::Block,
+        expires_at: NOW.after(Span::from_secs(3_600)),
+        reason: "runs away".into(),
+        by: "an operator".into(),
+    };
+    engine.intervene(block).unwrap();
+    let response = send(&app, "acme", "a1").await;
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(response.headers()["retry-after"], "3600");
+    let problem: serde_json::Value = serde_json::from_str(&text(response).await).unwrap();
+    assert_eq!(problem["level"], "block");
+    assert_eq!(problem["retry_after_ms"], 3_600_000);
+    assert_eq!(send(&app, "acme", "a2").await.status(), StatusCode::OK);
+    clock.advance(Span::from_secs(3_600));
+    assert_eq!(send(&app, "acme", "a1").await.status(), StatusCode::OK);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
