@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sdd::{AtomicShared, Guard, Shared, Tag};
-use tidegate_core::algorithm::{Algorithm, FixedWindowState, TokenBucketState};
+use tidegate_core::algorithm::{Algorithm, FixedWindowState, SlidingWindow, SlidingWindowState, TokenBucketState};
 use tidegate_core::{Counter, Timestamp};
 
 use super::cells::{Closed, Hash, Place, Spin};
@@ -120,7 +120,9 @@ impl Bank {
                     }
                 }
                 Some((_, Err(Closed))) => spin.turn(),
-                crowded_or_none => self.replace(hash, crowded_or_none.map(|(table, _)| table), now, guard),
+                crowded_or_none => {
+                    self.shard(hash).replace(self, crowded_or_none.map(|(table, _)| table), Why::Crowded, now, guard);
+                }
             }
         }
     }
@@ -137,7 +139,7 @@ impl Bank {
             // A large table with a few expired keys is left alone: replacing it would cost more than
             // they do.
             if used > live && (used <= 64 || (used - live) * 16 >= used) {
-                shard.replace(self, Some(table), now, &guard);
+                shard.replace(self, Some(table), Why::Expired, now, &guard);
             }
             bytes += shard.table.load(Ordering::Acquire, &guard).as_ref().map_or(0, Table::bytes) + heap_bytes;
         }
@@ -159,13 +161,30 @@ impl Bank {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The shards' tables, from number `first` on.
-    pub(super) fn tables<'g>(&self, first: usize, guard: &'g Guard) -> impl Iterator<Item = (usize, &'g Table)> {
-        self.shards
-            .iter()
-            .enumerate()
-            .skip(first)
-            .filter_map(|(number, shard)| Some((number, shard.table.load(Ordering::Acquire, guard).as_ref()?)))
+    /// How many shards there are.
+    pub(super) fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// The table of a shard, by the shard's number.
+    pub(super) fn table_of<'g>(&self, shard: usize, guard: &'g Guard) -> Option<&'g Table> {
+        self.shards.get(shard)?.table.load(Ordering::Acquire, guard).as_ref()
+    }
+
+    /// Whether `algorithm` reads the states of this bank. Of a calendar the anchor day is not
+    /// compared: any calendar rule reads any period.
+    pub(super) fn is_layout_of(&self, algorithm: &Algorithm) -> bool {
+        match (&self.algorithm, algorithm) {
+            (Algorithm::FixedWindow(own), Algorithm::FixedWindow(other)) => own.window() == other.window(),
+            (Algorithm::TokenBucket(own), Algorithm::TokenBucket(other)) => own.unit() == other.unit(),
+            (Algorithm::SlidingCounter(own), Algorithm::SlidingCounter(other)) => own.window() == other.window(),
+            (Algorithm::SlidingWindow(own), Algorithm::SlidingWindow(other)) => own.window() == other.window(),
+            (Algorithm::Calendar(own), Algorithm::Calendar(other)) => {
+                let (own, other) = (own.civil(), other.civil());
+                own.kind() == other.kind() && own.zone_name() == other.zone_name()
+            }
+            _ => false,
+        }
     }
 
     fn table<'g>(&self, hash: Hash, guard: &'g Guard) -> Option<&'g Table> {
@@ -177,16 +196,12 @@ impl Bank {
         &self.shards[hash.get() as usize % self.shards.len()]
     }
 
-    fn replace(&self, hash: Hash, table: Option<&Table>, now: Timestamp, guard: &Guard) {
-        self.shard(hash).replace(self, table, now, guard);
-    }
-
     /// Replaces a shard's table unless that was done in the last 100 ms; whether it was done now.
     fn replace_if_due(&self, hash: Hash, now: Timestamp, guard: &Guard) -> bool {
         let shard = self.shard(hash);
         let due = now.since(self.floor(hash)).as_micros() >= 100_000;
         if due {
-            shard.replace(self, self.table(hash, guard), now, guard);
+            shard.replace(self, self.table(hash, guard), Why::Expired, now, guard);
         }
         due
     }
@@ -196,9 +211,8 @@ impl Bank {
         let mut live = 0;
         let mut heap_bytes = 0;
         for (index, _) in table.cells.keys() {
-            if let (Algorithm::SlidingWindow(rule), Some(mut log)) = (&self.algorithm, table.log(index)) {
-                rule.advance(&mut log, now);
-                heap_bytes += log.heap_bytes();
+            if let Algorithm::SlidingWindow(rule) = &self.algorithm {
+                heap_bytes += trim(rule, table, index, now);
             }
             if self.named
                 && let Some(name) = table.name(index)
@@ -211,6 +225,7 @@ impl Bank {
         (live, heap_bytes)
     }
 
+    /// By the state in a cell that is closed, or roughly by what can be read without a lock.
     fn expires_at(&self, table: &Table, index: usize, word: u64) -> Timestamp {
         match &self.algorithm {
             Algorithm::FixedWindow(rule) => rule.expires_at(&FixedWindowState::unpack(word)),
@@ -222,19 +237,45 @@ impl Bank {
     }
 }
 
+/// Drops what has left a log's window; returns the bytes that the rest takes on the heap.
+fn trim(rule: &SlidingWindow, table: &Table, index: usize, now: Timestamp) -> usize {
+    let has_left =
+        |log: &SlidingWindowState| log.entries().next().is_some_and(|(oldest, _)| oldest.after(rule.window()) <= now);
+    let due = table.log(index).is_some_and(|log| has_left(&log));
+    if due
+        && let Ok(mut held) = table.cells.cell(index).lock()
+        && let Some(mut log) = table.log(index)
+    {
+        rule.advance(&mut log, now);
+        table.set_summary(index, log.summary());
+        held.set(held.word() + 1);
+    }
+    table.log(index).map_or(0, |log| log.heap_bytes())
+}
+
 impl Drop for Bank {
     fn drop(&mut self) {
         let guard = Guard::new();
-        let keys: usize = self.tables(0, &guard).map(|(_, table)| table.cells.keys().count()).sum();
+        let tables = (0..self.shards.len()).filter_map(|shard| self.table_of(shard, &guard));
+        let keys: usize = tables.map(|table| table.cells.keys().count()).sum();
         self.ledger.give_back(keys);
     }
+}
+
+/// Why a table is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// It has no room for one key more.
+    Crowded,
+    /// Some of its keys have expired.
+    Expired,
 }
 
 impl Shard {
     /// Puts a table with room in the place of `old`, with what has not expired; nothing if another
     /// has done so already. For the microseconds that it takes, those who want a key of this shard
     /// wait.
-    fn replace(&self, bank: &Bank, old: Option<&Table>, now: Timestamp, guard: &Guard) {
+    fn replace(&self, bank: &Bank, old: Option<&Table>, why: Why, now: Timestamp, guard: &Guard) {
         let _replacing = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.table.load(Ordering::Acquire, guard).as_ref();
         if !same_table(current, old) {
@@ -245,11 +286,14 @@ impl Shard {
             drop(self.table.swap((Some(Shared::new(first)), Tag::None), Ordering::AcqRel));
             return;
         };
-        let mut moved = Vec::with_capacity(old.cells.len());
+        let mut moved = Vec::with_capacity(old.cells.count());
         let mut keys = 0;
         old.cells.close(|index, hash, word| {
             keys += 1;
-            if bank.expires_at(old, index, word) > now {
+            // A cell never written to is about to be: some batch has just made it. A batch that makes
+            // many in one shard would never find them all if each new table began without them.
+            let is_new = word == 0 && why == Why::Crowded;
+            if is_new || bank.expires_at(old, index, word) > now {
                 moved.push((index, hash, word));
             }
         });
@@ -278,11 +322,8 @@ fn same_table(a: Option<&Table>, b: Option<&Table>) -> bool {
 
 impl Ledger {
     fn reserve(&self) -> bool {
-        let granted = self.keys.fetch_add(1, Ordering::Relaxed) < self.keys_max;
-        if !granted {
-            self.keys.fetch_sub(1, Ordering::Relaxed);
-        }
-        granted
+        let one_more = |keys| (keys < self.keys_max).then_some(keys + 1);
+        self.keys.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
     fn give_back(&self, keys: usize) {

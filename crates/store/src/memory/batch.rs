@@ -2,8 +2,11 @@
 //!
 //! A batch is first judged by what can be read without a lock. If some limit refuses, that one read
 //! is the refusal's place in the order of things, and no lock is ever taken: a flood of refused
-//! requests disturbs nobody. Otherwise the cells are locked, all of them, in an order that every
-//! batch keeps; those that changed since the look are judged again; then all are charged or none.
+//! requests disturbs nobody. A batch that only asks is answered by the same reads if nothing was
+//! committed meanwhile. Otherwise the cells are locked, all of them, in an order that every batch
+//! keeps; those that changed since the look are judged again; then all are charged or none.
+
+mod twins;
 
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -14,7 +17,6 @@ use tidegate_core::{Cost, Mode, Span, Timestamp, Verdict};
 
 use super::bank::{Bank, Spot};
 use super::cells::{Closed, Hash, Held, Spin};
-use super::table::Kind;
 use super::working::{Look, Working, look, take_held};
 use super::{AtCap, Banks, MemoryStore};
 use crate::charge::{Batch, Charge, Key, Op, Row};
@@ -35,6 +37,17 @@ struct Slot<'b, 'c, 'g> {
     at_cap: bool,
 }
 
+type Slots<'b, 'c, 'g> = SmallVec<[Slot<'b, 'c, 'g>; USUAL]>;
+
+/// What was looked at has moved or changed: look again. Nothing was taken.
+struct Again;
+
+impl From<Closed> for Again {
+    fn from(_: Closed) -> Self {
+        Self
+    }
+}
+
 pub(super) fn charge(
     store: &MemoryStore,
     banks: &Banks,
@@ -44,17 +57,9 @@ pub(super) fn charge(
 ) -> Result<Batch, StoreError> {
     let mut spin = Spin::default();
     loop {
-        let mut slots = SmallVec::<[Slot<'_, '_, '_>; USUAL]>::new();
-        match open(store, banks, batch, now, guard, &mut slots)? {
-            Err(Closed) => {}
-            Ok(()) if is_settled_by_look(&slots) => return Ok(answer(&slots, now)),
-            Ok(()) => {
-                let done = make_room(store, &mut slots, now, guard)
-                    && if has_twins(&slots) { charge_twins(&mut slots) } else { charge_apart(&mut slots) }.is_ok();
-                if done || slots.iter().any(|slot| slot.vetoes()) {
-                    return Ok(answer(&slots, now));
-                }
-            }
+        let mut slots = Slots::new();
+        if open(store, banks, batch, now, guard, &mut slots)?.is_ok() && decide(store, &mut slots, now, guard).is_ok() {
+            return Ok(answer(&slots, now));
         }
         // A table was replaced under our hands; its successor is there, or will be in microseconds.
         spin.turn();
@@ -62,15 +67,17 @@ pub(super) fn charge(
 }
 
 /// Forgets one counter; whether there was one.
-pub(super) fn reset(bank: &Bank, hash: Hash, key: &Key<'_>, guard: &Guard) -> bool {
+pub(super) fn reset(bank: &Bank, hash: Hash, key: &Key<'_>, now: Timestamp, guard: &Guard) -> bool {
     let mut spin = Spin::default();
     loop {
         match bank.find(hash, key, guard) {
             Ok(None) => return false,
             Ok(Some(spot)) => {
+                let now = now.max(bank.floor(hash));
                 if let Ok(mut held) = spot.table.cells.cell(spot.index).lock() {
+                    let was_live = Working::held(bank.algorithm(), spot, &held).expires_at() > now;
                     Working::fresh(bank.algorithm()).store(spot, &mut held);
-                    return true;
+                    return was_live;
                 }
             }
             Err(Closed) => {}
@@ -86,11 +93,11 @@ fn open<'b, 'c, 'g>(
     batch: &'b [Charge<'c>],
     now: Timestamp,
     guard: &'g Guard,
-    slots: &mut SmallVec<[Slot<'b, 'c, 'g>; USUAL]>,
+    slots: &mut Slots<'b, 'c, 'g>,
 ) -> Result<Result<(), Closed>, StoreError> {
     for charge in batch {
         let bank = banks.bank(charge.limit)?;
-        if Kind::of(charge.algorithm) != bank.kind {
+        if !bank.is_layout_of(charge.algorithm) {
             return Err(StoreError::WrongLayout(charge.limit));
         }
         let hash = store.hash(&charge.key);
@@ -108,18 +115,42 @@ fn open<'b, 'c, 'g>(
     Ok(Ok(()))
 }
 
-/// Whether there is nothing to take: some charge is refused, or all only ask.
-fn is_settled_by_look(slots: &[Slot<'_, '_, '_>]) -> bool {
-    slots.iter().any(Slot::vetoes) || slots.iter().all(|slot| !slot.takes())
+/// Decides a batch whose charges have been looked at, and charges it if it is admitted.
+fn decide<'g>(
+    store: &MemoryStore,
+    slots: &mut Slots<'_, '_, 'g>,
+    now: Timestamp,
+    guard: &'g Guard,
+) -> Result<(), Again> {
+    let has_twins = twins::any(slots);
+    if !has_twins && slots.iter().any(Slot::vetoes) {
+        return Ok(());
+    }
+    if !slots.iter().any(Slot::takes) && is_still(slots, guard)? {
+        return Ok(());
+    }
+    if has_twins {
+        twins::charge(store, slots, now, guard)?;
+    } else if make_room(store, slots, now, guard) {
+        charge_apart(slots, guard)?;
+    }
+    count_at_cap(store, slots);
+    Ok(())
 }
 
-/// Whether two charges of the batch share a counter.
-fn has_twins(slots: &[Slot<'_, '_, '_>]) -> bool {
-    slots.iter().enumerate().any(|(at, slot)| {
-        slots[..at].iter().any(|other| {
-            other.bank.id == slot.bank.id && other.hash == slot.hash && other.charge.key == slot.charge.key
-        })
-    })
+/// Whether nothing was committed since the looks, so that all of them tell of one instant.
+fn is_still(slots: &[Slot<'_, '_, '_>], guard: &Guard) -> Result<bool, Closed> {
+    for slot in slots {
+        let is_still = match slot.spot {
+            Some(spot) => spot.table.cells.cell(spot.index).is_still(slot.look.word),
+            // One look is one instant.
+            None => slots.len() == 1 || slot.is_still_unmade(guard)?,
+        };
+        if !is_still {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Makes the cells that are missing; false if one found no room and its limit refuses for it.
@@ -134,7 +165,6 @@ fn make_room<'g>(store: &MemoryStore, slots: &mut [Slot<'_, '_, 'g>], now: Times
             slot.now = slot.now.max(slot.bank.floor(slot.hash));
             continue;
         }
-        store.ledger.at_cap_total.fetch_add(1, Ordering::Relaxed);
         slot.at_cap = true;
         if store.settings.at_cap == AtCap::Deny {
             // Counters expire all the time: soon is the best that can be said.
@@ -148,11 +178,16 @@ fn make_room<'g>(store: &MemoryStore, slots: &mut [Slot<'_, '_, 'g>], now: Times
 }
 
 /// Charges a batch whose counters are all different.
-fn charge_apart(slots: &mut [Slot<'_, '_, '_>]) -> Result<(), Closed> {
+fn charge_apart(slots: &mut [Slot<'_, '_, '_>], guard: &Guard) -> Result<(), Again> {
     let mut held = SmallVec::<[(usize, Held<'_>); USUAL]>::new();
     for at in lock_order(slots) {
         let slot = &mut slots[at];
-        let Some(spot) = slot.spot else { continue };
+        let Some(spot) = slot.spot else {
+            if slot.asks_in_vain() && !slot.is_still_unmade(guard)? {
+                return Err(Again);
+            }
+            continue;
+        };
         let lock = spot.table.cells.cell(spot.index).lock()?;
         if lock.word() != slot.look.word {
             slot.look_again(spot, &lock);
@@ -173,60 +208,19 @@ fn charge_apart(slots: &mut [Slot<'_, '_, '_>]) -> Result<(), Closed> {
     Ok(())
 }
 
-/// Charges a batch in which several charges may share a counter: they add up in their order.
-fn charge_twins(slots: &mut [Slot<'_, '_, '_>]) -> Result<(), Closed> {
-    let mut held: Vec<(Spot<'_>, Held<'_>, Option<Working<'_>>)> = Vec::new();
-    let mut place = vec![None; slots.len()];
-    for at in lock_order(slots) {
-        let Some(spot) = slots[at].spot else { continue };
-        if held.last().is_none_or(|(last, ..)| !last.is(spot)) {
-            held.push((spot, spot.table.cells.cell(spot.index).lock()?, None));
-        }
-        place[at] = Some(held.len() - 1);
-    }
-    for (slot, place) in slots.iter_mut().zip(&place) {
-        let Some((spot, lock, state)) = place.and_then(|place| held.get_mut(place)) else { continue };
-        // The state as the batch's earlier charges leave it, read by this charge's own rule.
-        let mut working = match state.take() {
-            Some(state) => state.read_by(slot.charge.algorithm),
-            None => Working::held(slot.charge.algorithm, *spot, lock),
-        };
-        let now = working.advance(slot.now);
-        slot.look.verdict = working.check(slot.charge.cost, now);
-        if slot.takes() {
-            working.take(slot.charge.cost, now);
-        }
-        slot.look.standing = working.standing(now);
-        *state = Some(working);
-    }
-    if slots.iter().any(Slot::vetoes) {
-        // Nothing is stored. What earlier charges of the batch would have left is no one's standing.
-        for (slot, place) in slots.iter_mut().zip(&place) {
-            if let Some((spot, lock, _)) = place.and_then(|place| held.get(place)) {
-                let mut working = Working::held(slot.charge.algorithm, *spot, lock);
-                let now = working.advance(slot.now);
-                slot.look.standing = working.standing(now);
-            }
-        }
-        return Ok(());
-    }
-    for (spot, lock, state) in &mut held {
-        if let Some(state) = state.take() {
-            state.store(*spot, lock);
-        }
-    }
-    Ok(())
-}
-
 /// The order in which every batch locks: limit by limit (the most specific was installed first, so
-/// the busiest counter is held the shortest), then by address.
+/// the busiest counter is held the shortest), then by address. Charges without a cell come last.
 fn lock_order(slots: &[Slot<'_, '_, '_>]) -> SmallVec<[usize; USUAL]> {
     let mut order: SmallVec<[usize; USUAL]> = (0..slots.len()).collect();
-    order.sort_unstable_by_key(|at| {
-        let slot = &slots[*at];
-        (slot.bank.id, slot.spot.map_or(0, |spot| ptr::from_ref(spot.table.cells.cell(spot.index)).addr()))
-    });
+    order.sort_unstable_by_key(|at| slots[*at].rank());
     order
+}
+
+fn count_at_cap(store: &MemoryStore, slots: &[Slot<'_, '_, '_>]) {
+    let at_cap = slots.iter().filter(|slot| slot.at_cap).count() as u64;
+    if at_cap > 0 {
+        store.ledger.at_cap_total.fetch_add(at_cap, Ordering::Relaxed);
+    }
 }
 
 fn answer(slots: &[Slot<'_, '_, '_>], now: Timestamp) -> Batch {
@@ -248,14 +242,23 @@ impl Slot<'_, '_, '_> {
         self.charge.op == Op::Take && self.charge.cost > Cost::ZERO && self.look.verdict.admits() && !self.at_cap
     }
 
+    /// Whether this charge was answered by a counter that was not there, and makes none.
+    fn asks_in_vain(&self) -> bool {
+        self.charge.op == Op::Peek && self.charge.cost > Cost::ZERO
+    }
+
+    fn is_still_unmade(&self, guard: &Guard) -> Result<bool, Closed> {
+        Ok(self.bank.find(self.hash, &self.charge.key, guard)?.is_none())
+    }
+
     fn look_again(&mut self, spot: Spot<'_>, lock: &Held<'_>) {
         let (algorithm, cost) = (self.charge.algorithm, self.charge.cost);
         self.look = Working::judge_held(algorithm, spot, lock, cost, self.now);
     }
-}
 
-impl Spot<'_> {
-    fn is(&self, other: Spot<'_>) -> bool {
-        ptr::eq(self.table, other.table) && self.index == other.index
+    /// Its place in the order of locks.
+    fn rank(&self) -> (bool, u32, usize) {
+        let address = |spot: Spot<'_>| ptr::from_ref(spot.table.cells.cell(spot.index)).addr();
+        (self.spot.is_none(), self.bank.id.0, self.spot.map_or(0, address))
     }
 }

@@ -69,11 +69,11 @@ impl Cells {
     }
 
     /// How many cells there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.lines.len() * 4
     }
 
-    /// The cell at `index`, which is below [`len`](Self::len).
+    /// The cell at `index`, which is below [`count`](Self::count).
     pub fn cell(&self, index: usize) -> &Cell {
         &self.lines[index / 4].0[index % 4]
     }
@@ -110,7 +110,7 @@ impl Cells {
     /// Closes every cell, in index order, waiting for those who hold one; calls `moved` with each
     /// index, hash and last word of a cell that has a key.
     pub fn close(&self, mut moved: impl FnMut(usize, Hash, u64)) {
-        for index in 0..self.len() {
+        for index in 0..self.count() {
             let cell = self.cell(index);
             let free = cell.tag.compare_exchange(FREE_TAG, CLOSED_TAG, Ordering::AcqRel, Ordering::Acquire);
             if let Err(tag) = free
@@ -123,7 +123,7 @@ impl Cells {
 
     /// The hashes and indices of all cells that have a key.
     pub fn keys(&self) -> impl Iterator<Item = (usize, Hash)> {
-        (0..self.len()).filter_map(|index| {
+        (0..self.count()).filter_map(|index| {
             let tag = self.cell(index).tag.load(Ordering::Acquire);
             (tag != FREE_TAG && tag != CLOSED_TAG).then_some((index, Hash(tag)))
         })
@@ -174,6 +174,12 @@ impl Cell {
             CLOSED => Err(Closed),
             word => Ok(word & !LOCK),
         }
+    }
+
+    /// Whether the word still is what a look found, and no writer is at it: then nothing was
+    /// committed since.
+    pub fn is_still(&self, word: u64) -> bool {
+        self.word.load(Ordering::Acquire) == word
     }
 
     /// Reads something wide that the word is the version of, and that version: `look` is repeated

@@ -19,15 +19,15 @@ mod table;
 mod working;
 
 use std::hash::{BuildHasher, Hash as _, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::quality::RandomState;
 use sdd::{AtomicShared, Guard, Shared, Tag};
 use tidegate_core::{Limit, Timestamp};
 
 use bank::{Bank, Ledger};
-use cells::Hash;
+use cells::{Hash, Spin};
 
 use crate::charge::{At, Batch, Charge, Key, LimitId};
 use crate::store::{CounterPage, PageQuery, Store, StoreError, StoreStats};
@@ -67,6 +67,8 @@ pub struct MemoryStore {
     settings: MemorySettings,
     hasher: RandomState,
     banks: AtomicShared<Banks>,
+    /// Held by the one who installs, or two at a time would each make banks of their own.
+    installing: Mutex<()>,
     ledger: Arc<Ledger>,
 }
 
@@ -82,6 +84,7 @@ impl MemoryStore {
             settings,
             hasher: RandomState::default(),
             banks: AtomicShared::new(Banks::default()),
+            installing: Mutex::new(()),
             ledger: Arc::new(ledger),
         }
     }
@@ -111,8 +114,7 @@ impl MemoryStore {
         for bank in banks {
             bank.tidy(now);
         }
-        // What was replaced is freed once nobody can be reading it any more.
-        Guard::new().accelerate();
+        reclaim();
     }
 
     fn banks<'g>(&self, guard: &'g Guard) -> &'g Banks {
@@ -130,6 +132,23 @@ impl MemoryStore {
     }
 }
 
+/// Frees what this thread has replaced, as soon as nobody can be reading it any more: usually at
+/// once, as others read for less than a microsecond at a time. A thread frees only what it replaced
+/// itself, so one that may not be back for long does it before it leaves.
+fn reclaim() {
+    const TURNS_MAX: usize = 128;
+    let mut spin = Spin::default();
+    for _ in 0..TURNS_MAX {
+        let guard = Guard::new();
+        if !guard.has_garbage() {
+            return;
+        }
+        guard.accelerate();
+        drop(guard);
+        spin.turn();
+    }
+}
+
 impl Banks {
     fn bank(&self, limit: LimitId) -> Result<&Arc<Bank>, StoreError> {
         self.0.get(limit.0 as usize).and_then(Option::as_ref).ok_or(StoreError::UnknownLimit(limit))
@@ -138,6 +157,7 @@ impl Banks {
 
 impl Store for MemoryStore {
     fn install(&self, limits: &[(LimitId, Arc<Limit>)]) {
+        let _installing = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
         let guard = Guard::new();
         let old = self.banks(&guard);
         let len = limits.iter().map(|(id, _)| id.0 as usize + 1).max().unwrap_or(0);
@@ -150,16 +170,18 @@ impl Store for MemoryStore {
             }));
         }
         drop(self.banks.swap((Some(Shared::new(Banks(banks))), Tag::None), Ordering::AcqRel));
+        drop(guard);
+        reclaim();
     }
 
     async fn charge(&self, batch: &[Charge<'_>], at: At) -> Result<Batch, StoreError> {
         self.charge_now(batch, at.local())
     }
 
-    async fn reset(&self, limit: LimitId, key: &Key<'_>, _at: At) -> Result<bool, StoreError> {
+    async fn reset(&self, limit: LimitId, key: &Key<'_>, at: At) -> Result<bool, StoreError> {
         let guard = Guard::new();
         let bank = self.banks(&guard).bank(limit)?;
-        Ok(batch::reset(bank, self.hash(key), key, &guard))
+        Ok(batch::reset(bank, self.hash(key), key, at.local(), &guard))
     }
 
     async fn page(&self, query: &PageQuery<'_>, at: At) -> Result<CounterPage, StoreError> {

@@ -1,10 +1,6 @@
 //! A table of cells and what lies beside it: the names of keys, and states wider than 63 bits.
 
-#[cfg(loom)]
-use std::sync::atomic::AtomicU64;
-#[cfg(not(loom))]
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tidegate_core::Timestamp;
@@ -69,7 +65,7 @@ struct Log {
 impl Table {
     pub(super) fn new(cells_min: usize, kind: Kind, named: bool) -> Self {
         let cells = Cells::new(cells_min);
-        let len = cells.len();
+        let len = cells.count();
         let wide = match kind {
             Kind::Packed => Wide::None,
             Kind::Wide => Wide::Numbers((0..len).map(|_| Numbers::default()).collect()),
@@ -101,7 +97,7 @@ impl Table {
 
     /// Whether so many cells are taken that searches would grow long.
     pub(super) fn is_crowded(&self) -> bool {
-        self.used.load(Ordering::Relaxed) * 8 >= self.cells.len() * 7
+        self.used.load(Ordering::Relaxed) * 8 >= self.cells.count() * 7
     }
 
     /// The name in the cell at `index`, if names are kept.
@@ -161,7 +157,7 @@ impl Table {
         }
     }
 
-    /// The log of a cell. Whoever changes more than what has expired holds the cell's lock too.
+    /// The log of a cell. Whoever changes it holds the cell's lock too, or has closed the cell.
     pub(super) fn log(&self, index: usize) -> Option<MutexGuard<'_, SlidingWindowState>> {
         let Wide::Logs(logs) = &self.wide else { return None };
         Some(logs[index].lock())
@@ -183,7 +179,7 @@ impl Table {
             Wide::Logs(logs) => std::mem::size_of_val(&**logs),
         };
         let names = self.names.as_ref().map_or(0, |names| std::mem::size_of_val(&**names));
-        self.cells.len() * 16 + beside + names
+        self.cells.count() * 16 + beside + names
     }
 
     fn numbers(&self, index: usize) -> [u64; 3] {

@@ -1,5 +1,7 @@
 //! One charge at work: its counting rule together with the state it is judged by.
 
+use std::sync::MutexGuard;
+
 use tidegate_core::algorithm::{
     Algorithm, Calendar, CalendarState, FixedWindow, FixedWindowState, SlidingCounter, SlidingCounterState,
     SlidingWindow, SlidingWindowState, TokenBucket, TokenBucketState,
@@ -16,7 +18,7 @@ pub(super) enum Working<'a> {
     Bucket(&'a TokenBucket, TokenBucketState),
     Counter(&'a SlidingCounter, SlidingCounterState),
     Calendar(&'a Calendar, CalendarState),
-    /// A log is copied only where a batch touches it twice; see [`judge_log`].
+    /// A log is copied only where a batch touches it twice, and for listings; see [`judge_log`].
     Log(&'a SlidingWindow, SlidingWindowState),
 }
 
@@ -55,6 +57,19 @@ impl<'a> Working<'a> {
         }
     }
 
+    /// The committed state of a cell, read without locking it.
+    pub(super) fn seen(algorithm: &'a Algorithm, spot: Spot<'_>) -> Result<Self, Closed> {
+        let Spot { table, index } = spot;
+        let cell = table.cells.cell(index);
+        Ok(match algorithm {
+            Algorithm::FixedWindow(rule) => Self::Fixed(rule, FixedWindowState::unpack(cell.read()?)),
+            Algorithm::TokenBucket(rule) => Self::Bucket(rule, TokenBucketState::unpack(cell.read()?)),
+            Algorithm::SlidingCounter(rule) => Self::Counter(rule, cell.read_wide(|| table.counter(index))?.1),
+            Algorithm::Calendar(rule) => Self::Calendar(rule, cell.read_wide(|| table.calendar(index))?.1),
+            Algorithm::SlidingWindow(rule) => Self::Log(rule, open_log(spot)?.clone()),
+        })
+    }
+
     /// Judges a charge by the state in a cell that the caller has locked.
     pub(super) fn judge_held(
         algorithm: &Algorithm,
@@ -63,8 +78,10 @@ impl<'a> Working<'a> {
         cost: Cost,
         now: Timestamp,
     ) -> Look {
-        if let Algorithm::SlidingWindow(rule) = algorithm {
-            let (verdict, standing) = judge_log(rule, spot, cost, now);
+        if let Algorithm::SlidingWindow(rule) = algorithm
+            && let Some(log) = spot.table.log(spot.index)
+        {
+            let (verdict, standing) = judge_log(rule, &log, cost, now);
             return Look { word: held.word(), verdict, standing };
         }
         Working::held(algorithm, spot, held).judge(cost, now, held.word())
@@ -146,6 +163,17 @@ impl<'a> Working<'a> {
         }
     }
 
+    /// From this instant on the state equals that of a key never seen.
+    pub(super) fn expires_at(&self) -> Timestamp {
+        match self {
+            Self::Fixed(rule, state) => rule.expires_at(state),
+            Self::Bucket(rule, state) => rule.expires_at(state),
+            Self::Counter(rule, state) => rule.expires_at(state),
+            Self::Calendar(rule, state) => rule.expires_at(state),
+            Self::Log(rule, state) => rule.expires_at(state),
+        }
+    }
+
     fn judge(mut self, cost: Cost, now: Timestamp, word: u64) -> Look {
         let now = self.advance(now);
         Look { word, verdict: self.check(cost, now), standing: self.standing(now) }
@@ -174,18 +202,38 @@ pub(super) fn look(algorithm: &Algorithm, spot: Option<Spot<'_>>, cost: Cost, no
             let (word, summary) = cell.read_wide(|| table.summary(index))?;
             let (verdict, standing) = match rule.judge(&summary, cost, now) {
                 Some(judged) => judged,
-                None => judge_log(rule, Spot { table, index }, cost, now),
+                None => judge_log(rule, &*open_log(Spot { table, index })?, cost, now),
             };
             Look { word, verdict, standing }
         }
     })
 }
 
-/// Judges a charge by the log itself, under the log's own lock: where the summary does not tell.
-fn judge_log(rule: &SlidingWindow, spot: Spot<'_>, cost: Cost, now: Timestamp) -> (Verdict, Standing) {
-    let Some(mut log) = spot.table.log(spot.index) else {
-        return (Verdict::Never, Standing::default());
-    };
+/// The log of a cell whose table has not been replaced: a closed table's logs may have moved on to
+/// its successor.
+fn open_log(spot: Spot<'_>) -> Result<MutexGuard<'_, SlidingWindowState>, Closed> {
+    let log = spot.table.log(spot.index).ok_or(Closed)?;
+    spot.table.cells.cell(spot.index).read()?;
+    Ok(log)
+}
+
+/// Judges a charge by the log itself, where its summary does not tell. Changes nothing: what has
+/// left the window is skipped, and dropped by the next to take.
+fn judge_log(rule: &SlidingWindow, log: &SlidingWindowState, cost: Cost, now: Timestamp) -> (Verdict, Standing) {
+    let mut summary = log.summary();
+    let now = now.max(summary.newest);
+    for (at, units) in log.entries() {
+        if at.after(rule.window()) > now {
+            (summary.oldest, summary.oldest_units) = (at, units);
+            break;
+        }
+        summary.used -= units;
+    }
+    if let Some(judged) = rule.judge(&summary, cost, now) {
+        return judged;
+    }
+    // A wait until several entries have left.
+    let mut log = log.clone();
     let now = rule.advance(&mut log, now);
     (rule.check(&log, cost, now), rule.standing(&log, now))
 }
