@@ -42,7 +42,8 @@ pub(crate) struct Row {
     pub(crate) path: Path,
     /// Threads that decided at once.
     pub(crate) threads: usize,
-    /// Median over the rounds: elapsed nanoseconds for each decision of all threads together.
+    /// Median over the rounds, in nanoseconds: one thread's processor time for each decision, or with several threads
+    /// the elapsed time over the decisions of all of them.
     pub(crate) ns: f64,
     /// The fastest round.
     pub(crate) ns_min: f64,
@@ -86,7 +87,7 @@ fn scenario(options: &Options, keys: Keys, path: Path, agents: &[Call<'_>], orde
     let mut runners = Vec::new();
     for entry in ENTRIES {
         report::progress(&format!("{keys:?} keys, {}: filling {}", path.name(), entry.name));
-        let race = (entry.build)(&path.limits(agents.len() as u32), agents.len())?;
+        let race = entry.build(&path.limits(agents.len() as u32), agents.len())?;
         prepare(&*race, path, agents);
         let mut runner = Runner { name: entry.name, race, decisions: [0; THREADS.len()], laps: Default::default() };
         for (threads, decisions) in THREADS.into_iter().zip(&mut runner.decisions) {

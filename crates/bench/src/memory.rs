@@ -66,7 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
 pub(crate) fn measure_in_this_process(name: &str, agents: u32) -> Result<()> {
     let entry: &Entry = MEMORY_ENTRIES.iter().find(|entry| entry.name == name).context("no such contender")?;
     let mut names = Names::of(0..CHUNK);
-    let race = (entry.build)(&limits::ordinary(), agents as usize)?;
+    let race = entry.build(&limits::ordinary(), agents as usize)?;
     let before = resident_bytes("VmRSS:")?;
     for first in (0..agents).step_by(CHUNK as usize) {
         names.refill(first..agents.min(first + CHUNK));

@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
 
 fn row(options: &Options, entry: &Entry) -> Result<Row> {
     report::progress(&format!("pauses: {}", entry.name));
-    let race = (entry.build)(&limits::short_lived(PERIOD), 4 * options.agents as usize)?;
+    let race = entry.build(&limits::short_lived(PERIOD), 4 * options.agents as usize)?;
     let until = clock::now() + options.pauses;
     let mut decisions = Timings::new();
     let mut bare = Timings::new();

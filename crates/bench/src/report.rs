@@ -116,7 +116,7 @@ fn write_decisions(f: &mut Formatter<'_>, rows: &[decisions::Row]) -> fmt::Resul
         f,
         "\nNanoseconds for one decision over three levels (agent, organisation, global), and how many times ours"
     )?;
-    writeln!(f, "(two threads: elapsed time over the decisions of both)\n")?;
+    writeln!(f, "(one thread: its processor time; two threads: elapsed time over the decisions of both)\n")?;
     for (index, row) in rows.iter().enumerate() {
         let scenario = |row: &decisions::Row| (row.keys == Keys::Hot, row.threads, row.path);
         let same: Vec<_> = rows.iter().filter(|other| scenario(other) == scenario(row)).collect();
@@ -129,7 +129,7 @@ fn write_decisions(f: &mut Formatter<'_>, rows: &[decisions::Row]) -> fmt::Resul
         for row in same {
             let range = format!("{:.0} to {:.0}", row.ns_min, row.ns_max);
             let ratio = ours.map_or_else(String::new, |ours| format!("{:.1} x", row.ns / ours));
-            writeln!(f, "    {:<18} {:>8.1} ns {:>18} {:>9}", row.contender, row.ns, range, ratio)?;
+            writeln!(f, "    {:<24} {:>8.1} ns {:>18} {:>9}", row.contender, row.ns, range, ratio)?;
         }
     }
     Ok(())

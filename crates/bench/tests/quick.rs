@@ -1,6 +1,7 @@
 //! The smoke run: every contender, every scenario, each figure there and possible.
 
 #![expect(clippy::expect_used, reason = "a test that does not find what it needs has failed")]
+
 use serde_json::Value;
 use std::collections::HashSet;
 use std::process::{Command, Output};
@@ -29,7 +30,7 @@ fn a_quick_run_measures_everyone_everywhere() {
 
     let decisions = rows(&report, "decisions");
     let everyone = contenders(decisions);
-    for name in ["limitador", "governor", "throttlecrab"] {
+    for name in ["tidegate", "limitador", "governor", "throttlecrab"] {
         assert!(everyone.iter().any(|contender| contender.starts_with(name)), "{name} is missing");
     }
     let scenarios: HashSet<String> = decisions
@@ -44,6 +45,9 @@ fn a_quick_run_measures_everyone_everywhere() {
     }
 
     let memory = rows(&report, "memory");
+    for algorithm in ["fixed_window", "token_bucket", "sliding_window", "sliding_counter"] {
+        assert!(contenders(memory).contains(format!("tidegate, {algorithm}").as_str()), "{algorithm} is missing");
+    }
     for row in memory {
         // A key of 13 bytes and its count cannot be had for less than a few bytes, whatever stands for the key.
         assert!(row["bytes_per_key"].as_f64().expect("a number") > 4.0, "{row}");

@@ -1,12 +1,14 @@
 //! The libraries that are compared, each behind the same two small traits.
 
-pub(crate) mod governor;
-pub(crate) mod limitador;
-pub(crate) mod throttlecrab;
+mod governor;
+mod limitador;
+mod throttlecrab;
+mod tidegate;
 
 use crate::clock;
 use crate::limits::Limits;
 use crate::workload::Call;
+use anyhow::Result;
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -32,7 +34,8 @@ pub(crate) trait Race: Sync {
 /// What one lap took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lap {
-    /// From the first thread's start to the last thread's end.
+    /// One thread: its processor time, which other programs do not add to. Several: from the first one's start to the
+    /// last one's end, because waiting for each other is what they are measured for.
     pub(crate) elapsed: Duration,
     /// Decisions of all threads together.
     pub(crate) decisions: usize,
@@ -41,56 +44,95 @@ pub(crate) struct Lap {
 }
 
 impl Lap {
-    /// Elapsed nanoseconds for each decision, all threads working at once.
+    /// Nanoseconds for each decision, all threads working at once.
     pub(crate) fn ns_per_decision(&self) -> f64 {
         self.elapsed.as_nanos() as f64 / self.decisions.max(1) as f64
     }
 }
 
-/// A way to build a contender, and what to call it.
+/// A contender to be built.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     /// The name in the table.
     pub(crate) name: &'static str,
-    /// Builds an empty one for limits, and for a number of keys where the library wants to know it.
-    pub(crate) build: fn(&Limits, usize) -> anyhow::Result<Box<dyn Race>>,
+    library: Library,
 }
 
-/// Everyone whose memory is measured: ours once for each algorithm.
-pub(crate) const MEMORY_ENTRIES: &[Entry] = ENTRIES;
+#[derive(Clone, Copy)]
+enum Library {
+    /// With the algorithms of the agents' limit and of the other two.
+    Tidegate([&'static str; 2]),
+    Governor,
+    Throttlecrab,
+    Limitador,
+}
 
-/// The name of ours.
+/// The name of ours as it is by default.
 pub(crate) const OURS: &str = "tidegate";
 
-/// Everyone who is measured, ours first.
+/// Everyone who is measured. Ours comes first, with its default algorithm, a fixed window, and with the one that governor
+/// and throttlecrab have, a bucket kept as GCRA.
 pub(crate) const ENTRIES: &[Entry] = &[
-    Entry { name: "governor 0.10", build: |limits, _| Ok(Box::new(governor::Governor::new(limits)?)) },
-    Entry { name: "throttlecrab 0.4", build: |limits, _| Ok(Box::new(throttlecrab::Throttlecrab::new(limits))) },
-    Entry { name: "limitador 0.14", build: |limits, keys| Ok(Box::new(limitador::Limitador::new(limits, keys)?)) },
+    Entry { name: OURS, library: Library::Tidegate(["fixed_window"; 2]) },
+    Entry { name: "tidegate, token_bucket", library: Library::Tidegate(["token_bucket"; 2]) },
+    GOVERNOR,
+    THROTTLECRAB,
+    LIMITADOR,
 ];
+
+/// Everyone whose memory is measured: ours once for each algorithm of the agents' limit.
+pub(crate) const MEMORY_ENTRIES: &[Entry] = &[
+    Entry { name: "tidegate, fixed_window", library: Library::Tidegate(["fixed_window", "fixed_window"]) },
+    Entry { name: "tidegate, token_bucket", library: Library::Tidegate(["token_bucket", "fixed_window"]) },
+    Entry { name: "tidegate, sliding_window", library: Library::Tidegate(["sliding_window", "fixed_window"]) },
+    Entry { name: "tidegate, sliding_counter", library: Library::Tidegate(["sliding_counter", "fixed_window"]) },
+    GOVERNOR,
+    THROTTLECRAB,
+    LIMITADOR,
+];
+
+const GOVERNOR: Entry = Entry { name: "governor 0.10", library: Library::Governor };
+const THROTTLECRAB: Entry = Entry { name: "throttlecrab 0.4", library: Library::Throttlecrab };
+const LIMITADOR: Entry = Entry { name: "limitador 0.14", library: Library::Limitador };
+
+impl Entry {
+    /// Builds an empty one for these limits, with room for `keys` agents where the library wants to know their number.
+    ///
+    /// # Errors
+    /// If the library does not accept the limits.
+    pub(crate) fn build(&self, limits: &Limits, keys: usize) -> Result<Box<dyn Race>> {
+        Ok(match self.library {
+            Library::Tidegate(algorithms) => Box::new(tidegate::Tidegate::new(limits, algorithms)?),
+            Library::Governor => Box::new(governor::Governor::new(limits)?),
+            Library::Throttlecrab => Box::new(throttlecrab::Throttlecrab::new(limits)),
+            Library::Limitador => Box::new(limitador::Limitador::new(limits, keys)?),
+        })
+    }
+}
 
 impl<C: Contender> Race for C {
     fn lap(&self, calls: &[Call<'_>], decisions: usize, threads: usize) -> Lap {
         let share = decisions / threads;
-        let parts: Vec<Part> = if threads == 1 {
-            vec![part(self, calls, share)]
-        } else {
-            let barrier = Barrier::new(threads);
-            std::thread::scope(|scope| {
-                let workers: Vec<_> = (0..threads)
-                    .map(|thread| {
-                        // Each thread begins elsewhere in the order, so they do not walk in step.
-                        let (before, after) = calls.split_at(thread * calls.len() / threads);
-                        let barrier = &barrier;
-                        scope.spawn(move || {
-                            barrier.wait();
-                            part(self, if after.is_empty() { before } else { after }, share)
-                        })
+        if threads == 1 {
+            let before = clock::thread_time();
+            let Part { admitted, .. } = part(self, calls, share);
+            return Lap { elapsed: clock::thread_time() - before, decisions, admitted };
+        }
+        let barrier = Barrier::new(threads);
+        let parts: Vec<Part> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads)
+                .map(|thread| {
+                    // Each thread begins elsewhere in the order, so they do not walk in step.
+                    let calls = &calls[thread * calls.len() / threads..];
+                    let barrier = &barrier;
+                    scope.spawn(move || {
+                        barrier.wait();
+                        part(self, calls, share)
                     })
-                    .collect();
-                workers.into_iter().filter_map(|worker| worker.join().ok()).collect()
-            })
-        };
+                })
+                .collect();
+            workers.into_iter().filter_map(|worker| worker.join().ok()).collect()
+        });
         let start = parts.iter().map(|part| part.start).min();
         let end = parts.iter().map(|part| part.end).max();
         Lap {
