@@ -41,3 +41,25 @@ pub struct Standing {
     /// Until `remaining` next grows by itself; zero if it cannot.
     pub next: Span,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longer_of_two_verdicts() {
+        let wait = |secs| Verdict::Wait(Span::from_secs(secs));
+        let longer = [
+            (Verdict::Admit, Verdict::Admit, Verdict::Admit),
+            (Verdict::Admit, wait(1), wait(1)),
+            (wait(1), wait(2), wait(2)),
+            (wait(2), Verdict::Never, Verdict::Never),
+            (Verdict::Admit, Verdict::Never, Verdict::Never),
+        ];
+        for (one, other, expected) in longer {
+            assert_eq!(one.or_longer(other), expected);
+            assert_eq!(other.or_longer(one), expected);
+        }
+        assert!(Verdict::Admit.admits() && !wait(0).admits() && !Verdict::Never.admits());
+    }
+}

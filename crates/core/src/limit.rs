@@ -119,3 +119,87 @@ impl fmt::Display for Mode {
         f.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::{Calendar, FixedWindow, TokenBucket};
+    use crate::period::{CivilPeriod, PeriodKind};
+    use crate::units::Rate;
+
+    fn rate(text: &str) -> Rate {
+        text.parse().unwrap()
+    }
+
+    fn fixed_window(text: &str) -> Algorithm {
+        Algorithm::FixedWindow(FixedWindow::new(rate(text)).unwrap())
+    }
+
+    fn token_bucket(text: &str, burst: u64) -> Algorithm {
+        Algorithm::TokenBucket(TokenBucket::new(rate(text), Some(burst)).unwrap())
+    }
+
+    fn month(quota: u64, zone: &str) -> Algorithm {
+        Algorithm::Calendar(Calendar::new(quota, CivilPeriod::new(PeriodKind::Month, zone, None).unwrap()))
+    }
+
+    fn limit(name: &str, per: &[&str], algorithm: Algorithm) -> Limit {
+        let per: Vec<Arc<str>> = per.iter().map(|attribute| (*attribute).into()).collect();
+        let level = Limit::level_of(&per, &algorithm);
+        Limit { name: name.into(), level, per, unit: Unit::Requests, mode: Mode::Enforce, algorithm }
+    }
+
+    #[test]
+    fn the_level_is_the_last_attribute_or_global_or_budget() {
+        let minute = || fixed_window("60/min");
+        assert_eq!(&*limit("a", &["org", "agent"], minute()).level, "agent");
+        assert_eq!(&*limit("a", &["org"], minute()).level, "org");
+        assert_eq!(&*limit("a", &[], minute()).level, "global");
+        assert_eq!(&*limit("a", &["org"], month(5, "UTC")).level, "budget");
+        assert_eq!(&*limit("a", &[], month(5, "UTC")).level, "budget");
+    }
+
+    #[test]
+    fn a_limit_keeps_its_counters_when_only_its_numbers_change() {
+        let identity = |algorithm| limit("a", &["org"], algorithm).identity();
+        assert_eq!(identity(fixed_window("60/min")), identity(fixed_window("90/min")));
+        assert_eq!(identity(token_bucket("60/min", 10)), identity(token_bucket("60/min", 99)));
+        assert_eq!(identity(token_bucket("60/min", 10)), identity(token_bucket("1/s", 10)), "the same refill");
+        assert_eq!(identity(month(5, "UTC")), identity(month(9, "UTC")));
+    }
+
+    #[test]
+    fn a_limit_starts_anew_when_what_its_counters_mean_changes() {
+        let minute = || fixed_window("60/min");
+        let others = [
+            limit("b", &["org"], minute()),
+            limit("a", &["agent"], minute()),
+            limit("a", &["org", "agent"], minute()),
+            limit("a", &[], minute()),
+            limit("a", &["org"], fixed_window("60/h")),
+            limit("a", &["org"], token_bucket("60/min", 60)),
+            limit("a", &["org"], token_bucket("61/min", 60)),
+            limit("a", &["org"], token_bucket("7/min", 60)),
+            limit("a", &["org"], month(60, "UTC")),
+            limit("a", &["org"], month(60, "Europe/Berlin")),
+        ];
+        let mut identities: Vec<String> = others.iter().map(Limit::identity).collect();
+        identities.push(limit("a", &["org"], minute()).identity());
+        identities.sort_unstable();
+        identities.dedup();
+        assert_eq!(identities.len(), others.len() + 1);
+    }
+
+    #[test]
+    fn a_mode_is_softened_and_never_sharpened() {
+        let modes = [Mode::Enforce, Mode::Permissive, Mode::Disabled];
+        for (index, mode) in modes.into_iter().enumerate() {
+            assert_eq!(mode.name().parse(), Ok(mode));
+            for (other_index, other) in modes.into_iter().enumerate() {
+                assert_eq!(mode.or_milder(other), modes[index.max(other_index)]);
+            }
+        }
+        assert_eq!("Enforce".parse::<Mode>(), Err(()));
+        assert_eq!("".parse::<Mode>(), Err(()));
+    }
+}

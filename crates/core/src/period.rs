@@ -238,3 +238,6 @@ fn instant(now: Timestamp) -> Result<jiff::Timestamp, jiff::Error> {
 fn timestamp(instant: jiff::Timestamp) -> Timestamp {
     Timestamp::from_micros(u64::try_from(instant.as_microsecond()).unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,3 +39,24 @@ impl<'a> Request<'a> {
         self.cost
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attribute_is_found_by_its_whole_name() {
+        let request = Request::new(&[("org", "acme"), ("organisation", "other"), ("tool", "")]);
+        assert_eq!(request.attribute("org"), Some("acme"));
+        assert_eq!(request.attribute("tool"), Some(""), "an empty value is a value");
+        assert_eq!(request.attribute("or"), None);
+        assert_eq!(request.attribute("ORG"), None);
+    }
+
+    #[test]
+    fn a_request_costs_one_unless_it_says_otherwise() {
+        let request = Request::new(&[]);
+        assert_eq!(request.cost(), Cost::ONE);
+        assert_eq!(request.with_cost(Cost::ZERO).cost(), Cost::ZERO);
+    }
+}

@@ -289,3 +289,6 @@ fn clip(text: &str) -> String {
     }
     short
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 // Lints that are milder in tests are milder in all of this file.
 #![cfg(test)]
 
+mod civil;
 mod models;
 mod walk;
 

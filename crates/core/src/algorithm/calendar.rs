@@ -92,3 +92,88 @@ impl Counter for Calendar {
         if state.used == 0 { state.start } else { state.end }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::period::PeriodKind;
+
+    fn month(quota: u64) -> Calendar {
+        Calendar::new(quota, CivilPeriod::new(PeriodKind::Month, "UTC", None).unwrap())
+    }
+
+    fn at(text: &str) -> Timestamp {
+        let instant: jiff::Timestamp = text.parse().unwrap();
+        Timestamp::from_micros(u64::try_from(instant.as_microsecond()).unwrap())
+    }
+
+    /// Takes `cost` if it is admitted, and says what was said.
+    fn ask(rule: &Calendar, state: &mut CalendarState, cost: u64, now: Timestamp) -> Verdict {
+        let now = rule.advance(state, now);
+        let verdict = rule.check(state, Cost::new(cost), now);
+        if verdict.admits() {
+            rule.take(state, Cost::new(cost), now);
+        }
+        verdict
+    }
+
+    #[test]
+    fn a_month_limit_spent_on_30_november_is_reset_on_1_december() {
+        let (rule, mut state) = (month(1_000), CalendarState::default());
+        let now = at("2026-11-30T12:00:00Z");
+        assert_eq!(ask(&rule, &mut state, 1_000, now), Verdict::Admit);
+        let half_a_day = Span::from_secs(12 * 3_600);
+        assert_eq!(ask(&rule, &mut state, 1, now), Verdict::Wait(half_a_day));
+        assert_eq!(rule.standing(&state, now), Standing { remaining: 0, reset: half_a_day, next: half_a_day });
+        let first = at("2026-12-01T00:00:00Z");
+        assert_eq!(rule.expires_at(&state), first);
+        assert!(!ask(&rule, &mut state, 1, first.before(Span::from_micros(1))).admits());
+        assert_eq!(ask(&rule, &mut state, 1_000, first), Verdict::Admit);
+        assert_eq!(rule.standing(&state, first).reset, Span::from_secs(31 * 86_400));
+    }
+
+    #[test]
+    fn a_period_does_not_refill_while_it_lasts() {
+        let (rule, mut state) = (month(1), CalendarState::default());
+        assert!(ask(&rule, &mut state, 1, at("2026-01-01T00:00:00Z")).admits());
+        for day in 1..=31 {
+            assert!(!ask(&rule, &mut state, 1, at(&format!("2026-01-{day:02}T23:59:59Z"))).admits());
+        }
+    }
+
+    #[test]
+    fn a_clock_set_back_stays_in_the_later_period() {
+        let (rule, mut state) = (month(10), CalendarState::default());
+        assert!(ask(&rule, &mut state, 10, at("2026-12-01T00:00:00Z")).admits());
+        assert!(!ask(&rule, &mut state, 1, at("2026-11-30T23:59:59Z")).admits());
+    }
+
+    #[test]
+    fn quotas_and_costs_at_the_edge_of_64_bits() {
+        let (rule, mut state) = (month(u64::MAX), CalendarState::default());
+        let now = at("2026-11-30T12:00:00Z");
+        assert_eq!(ask(&rule, &mut state, u64::MAX - 1, now), Verdict::Admit);
+        assert_eq!(rule.standing(&state, now).remaining, 1);
+        assert!(matches!(ask(&rule, &mut state, u64::MAX, now), Verdict::Wait(_)));
+        assert_eq!(ask(&rule, &mut state, 1, now), Verdict::Admit);
+        assert!(matches!(ask(&rule, &mut state, 1, now), Verdict::Wait(_)));
+        assert_eq!(ask(&month(5), &mut state, u64::MAX, now), Verdict::Never);
+        assert_eq!(month(5).standing(&state, now).remaining, 0, "a quota lowered below what was taken");
+    }
+
+    #[test]
+    fn a_quota_of_zero_refuses_everything_for_good() {
+        let (rule, mut state) = (month(0), CalendarState::default());
+        let now = at("2026-11-30T12:00:00Z");
+        assert_eq!(ask(&rule, &mut state, 1, now), Verdict::Never);
+        assert_eq!(ask(&rule, &mut state, 0, now), Verdict::Admit);
+        assert_eq!(rule.standing(&state, now).next, Span::ZERO, "nothing ever remains");
+    }
+
+    #[test]
+    fn the_end_of_time_is_no_panic() {
+        let (rule, mut state) = (month(1), CalendarState::default());
+        assert!(ask(&rule, &mut state, 1, Timestamp::MAX).admits());
+        rule.standing(&state, Timestamp::MAX);
+    }
+}

@@ -121,3 +121,108 @@ impl Counter for FixedWindow {
         if state.used == 0 { self.start(state) } else { self.end(state) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const YEAR_2027: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+    fn rule(count: u64, secs: u64) -> FixedWindow {
+        FixedWindow::new(Rate::new(count, secs).unwrap()).unwrap()
+    }
+
+    /// Takes `cost` if it is admitted, and says what was said.
+    fn ask(rule: &FixedWindow, state: &mut FixedWindowState, cost: u64, now: Timestamp) -> Verdict {
+        let now = rule.advance(state, now);
+        let verdict = rule.check(state, Cost::new(cost), now);
+        if verdict.admits() {
+            rule.take(state, Cost::new(cost), now);
+        }
+        verdict
+    }
+
+    #[test]
+    fn the_example_in_the_documentation() {
+        let (rule, mut state) = (rule(3, 60), FixedWindowState::default());
+        let minute = Timestamp::from_secs(1_800_000_000 / 60 * 60);
+        let now = minute.after(Span::from_secs(50));
+        assert!((0..3).all(|_| ask(&rule, &mut state, 1, now).admits()));
+        assert_eq!(ask(&rule, &mut state, 1, now), Verdict::Wait(Span::from_secs(10)));
+        assert_eq!(ask(&rule, &mut state, 3, minute.after(Span::from_secs(60))), Verdict::Admit);
+    }
+
+    #[test]
+    fn the_largest_quota_is_counted_to_its_last_unit() {
+        let (rule, mut state) = (rule(FixedWindow::QUOTA_MAX, 60), FixedWindowState::default());
+        assert!(ask(&rule, &mut state, FixedWindow::QUOTA_MAX - 1, YEAR_2027).admits());
+        assert_eq!(rule.standing(&state, YEAR_2027).remaining, 1);
+        assert!(ask(&rule, &mut state, 1, YEAR_2027).admits());
+        assert!(!ask(&rule, &mut state, 1, YEAR_2027).admits());
+        assert_eq!(FixedWindowState::unpack(state.pack()), state);
+        let error = FixedWindow::new(Rate::new(FixedWindow::QUOTA_MAX + 1, 60).unwrap()).unwrap_err();
+        let message =
+            "fixed_window counts up to 2147483647 a window, not 2147483648; use token_bucket or sliding_counter";
+        assert_eq!(error.to_string(), message);
+    }
+
+    #[test]
+    fn costs_at_the_edge_of_64_bits_never_pass() {
+        let (rule, mut state) = (rule(FixedWindow::QUOTA_MAX, 1), FixedWindowState::default());
+        assert!(ask(&rule, &mut state, 1, YEAR_2027).admits());
+        for cost in [FixedWindow::QUOTA_MAX + 1, u64::from(u32::MAX) + 1, i64::MAX as u64, u64::MAX] {
+            assert_eq!(ask(&rule, &mut state, cost, YEAR_2027), Verdict::Never);
+        }
+        assert_eq!(state.used, 1);
+    }
+
+    #[test]
+    fn a_packed_state_is_never_all_ones() {
+        let (rule, mut state) = (rule(FixedWindow::QUOTA_MAX, 1), FixedWindowState::default());
+        for now in [Timestamp::from_secs(u64::from(u32::MAX)), Timestamp::MAX] {
+            ask(&rule, &mut state, FixedWindow::QUOTA_MAX, now);
+            assert_eq!(u64::from(state.used), FixedWindow::QUOTA_MAX, "as full as can be, as late as can be");
+            assert!(state.pack() < (1 << 63) - 1);
+            assert_eq!(FixedWindowState::unpack(state.pack()), state);
+        }
+    }
+
+    #[test]
+    fn a_quota_lowered_below_what_was_taken_leaves_nothing_and_no_less() {
+        let mut state = FixedWindowState::default();
+        assert!(ask(&rule(100, 60), &mut state, 80, YEAR_2027).admits());
+        let lowered = rule(10, 60);
+        assert_eq!(lowered.standing(&state, YEAR_2027).remaining, 0);
+        assert!(matches!(ask(&lowered, &mut state, 1, YEAR_2027), Verdict::Wait(_)));
+        assert_eq!(ask(&lowered, &mut state, 0, YEAR_2027), Verdict::Admit);
+        assert_eq!(rule(200, 60).standing(&state, YEAR_2027).remaining, 120, "raised, what is more is there at once");
+    }
+
+    #[test]
+    fn a_quota_of_zero_refuses_everything_for_good() {
+        let (rule, mut state) = (rule(0, 60), FixedWindowState::default());
+        assert_eq!(ask(&rule, &mut state, 1, YEAR_2027), Verdict::Never);
+        assert_eq!(ask(&rule, &mut state, 0, YEAR_2027), Verdict::Admit);
+        let standing = rule.standing(&state, YEAR_2027);
+        assert_eq!((standing.remaining, standing.next), (0, Span::ZERO));
+    }
+
+    #[test]
+    fn a_clock_set_back_stays_in_the_later_window() {
+        let (rule, mut state) = (rule(10, 60), FixedWindowState::default());
+        let window = Timestamp::from_secs(1_800_000_000 / 60 * 60);
+        assert!(ask(&rule, &mut state, 10, window).admits());
+        let before = window.before(Span::from_micros(1));
+        assert_eq!(rule.advance(&mut state, before), window);
+        assert!(!ask(&rule, &mut state, 1, before).admits());
+    }
+
+    #[test]
+    fn an_empty_window_expires_at_its_start_since_it_holds_back_an_earlier_clock() {
+        let (rule, mut state) = (rule(10, 60), FixedWindowState::default());
+        let now = rule.advance(&mut state, YEAR_2027);
+        assert_eq!(state.used, 0);
+        assert!(rule.expires_at(&state) <= now);
+        assert_eq!(rule.advance(&mut state, Timestamp::EPOCH), rule.expires_at(&state));
+    }
+}

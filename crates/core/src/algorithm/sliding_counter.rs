@@ -146,3 +146,90 @@ impl Counter for SlidingCounter {
         Timestamp::from_micros((state.window + windows).saturating_mul(window_us))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const YEAR_2027: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+    fn rule(count: u64, secs: u64) -> SlidingCounter {
+        SlidingCounter::new(Rate::new(count, secs).unwrap()).unwrap()
+    }
+
+    /// Takes `cost` if it is admitted, and says what was said.
+    fn ask(rule: &SlidingCounter, state: &mut SlidingCounterState, cost: u64, now: Timestamp) -> Verdict {
+        let now = rule.advance(state, now);
+        let verdict = rule.check(state, Cost::new(cost), now);
+        if verdict.admits() {
+            rule.take(state, Cost::new(cost), now);
+        }
+        verdict
+    }
+
+    #[test]
+    fn the_example_in_the_documentation() {
+        let (rule, mut state) = (rule(100, 60), SlidingCounterState::default());
+        let minute = Timestamp::from_secs(1_800_000_000 / 60 * 60);
+        assert!(ask(&rule, &mut state, 80, minute).admits());
+        let next = minute.after(Span::from_secs(60));
+        assert!(ask(&rule, &mut state, 20, next).admits());
+        let now = next.after(Span::from_secs(15));
+        assert!(ask(&rule, &mut state, 10, now).admits(), "80·45 + 30·60 = 5,400 of 6,000");
+        assert_eq!(rule.standing(&state, now).remaining, 10);
+    }
+
+    #[test]
+    fn the_largest_quota_over_the_longest_window_is_no_overflow() {
+        let (rule, mut state) = (rule(Rate::COUNT_MAX, Rate::PERIOD_MAX_SECS), SlidingCounterState::default());
+        let year = Rate::PERIOD_MAX_SECS;
+        let start = Timestamp::from_secs(57 * year);
+        assert!(ask(&rule, &mut state, Rate::COUNT_MAX, start).admits());
+        let late = Timestamp::from_secs(59 * year).before(Span::from_micros(1));
+        // The last microsecond of the window before is still in view, with L/W units.
+        let free = u128::from(Rate::COUNT_MAX) * (u128::from(year) * 1_000_000 - 1) / (u128::from(year) * 1_000_000);
+        let now = rule.advance(&mut state, late);
+        assert_eq!(u128::from(rule.standing(&state, now).remaining), free);
+        for cost in [Rate::COUNT_MAX + 1, i64::MAX as u64, u64::MAX] {
+            assert_eq!(ask(&rule, &mut state, cost, late), Verdict::Never);
+        }
+        assert_eq!(ask(&rule, &mut state, Rate::COUNT_MAX, late), Verdict::Wait(Span::from_micros(1)));
+    }
+
+    #[test]
+    fn a_quota_of_zero_refuses_everything_for_good() {
+        let (rule, mut state) = (rule(0, 60), SlidingCounterState::default());
+        assert_eq!(ask(&rule, &mut state, 1, YEAR_2027), Verdict::Never);
+        assert_eq!(ask(&rule, &mut state, 0, YEAR_2027), Verdict::Admit);
+        assert_eq!(rule.standing(&state, YEAR_2027), Standing::default());
+    }
+
+    #[test]
+    fn a_quota_lowered_below_what_was_taken_leaves_nothing_and_no_less() {
+        let mut state = SlidingCounterState::default();
+        let window = Timestamp::from_secs(1_800_000_000);
+        assert!(ask(&rule(100, 60), &mut state, 80, window).admits());
+        let lowered = rule(10, 60);
+        assert_eq!(lowered.standing(&state, window).remaining, 0);
+        // In the next window 80·(60 − e) ≤ (10 − 1)·60 from e = 53.25 s on.
+        assert_eq!(ask(&lowered, &mut state, 1, window), Verdict::Wait(Span::from_millis(113_250)));
+    }
+
+    #[test]
+    fn empty_windows_expire_at_their_start_since_they_hold_back_an_earlier_clock() {
+        let (rule, mut state) = (rule(10, 60), SlidingCounterState::default());
+        let now = rule.advance(&mut state, YEAR_2027.after(Span::from_secs(30)));
+        assert!(rule.expires_at(&state) <= now);
+        assert_eq!(rule.advance(&mut state, Timestamp::EPOCH), rule.expires_at(&state));
+    }
+
+    #[test]
+    fn the_end_of_time_is_no_overflow() {
+        let (rule, mut state) = (rule(Rate::COUNT_MAX, Rate::PERIOD_MAX_SECS), SlidingCounterState::default());
+        for cost in [Rate::COUNT_MAX, 1, u64::MAX] {
+            ask(&rule, &mut state, cost, Timestamp::MAX);
+            rule.standing(&state, Timestamp::MAX);
+        }
+        assert_eq!(rule.expires_at(&state), Timestamp::MAX);
+    }
+}

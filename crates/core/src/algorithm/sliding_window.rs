@@ -263,3 +263,6 @@ impl Counter for SlidingWindow {
         if state.used == 0 { state.not_before } else { state.newest.after(self.window) }
     }
 }
+
+#[cfg(test)]
+mod tests;
