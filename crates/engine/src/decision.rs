@@ -38,6 +38,15 @@ pub(crate) enum RowSource {
     Block(usize),
 }
 
+impl RowSource {
+    /// The place in the order of checking.
+    pub(crate) const fn number(self) -> usize {
+        match self {
+            Self::Rule { rule: number, .. } | Self::Block(number) => number,
+        }
+    }
+}
+
 /// How one limit stands.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitState<'a> {

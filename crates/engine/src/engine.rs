@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use smallvec::SmallVec;
-use tidegate_core::{Cost, Mode, Request, Span, Standing, Timestamp, Verdict};
+use tidegate_core::{Cost, Mode, Request, Standing, Timestamp, Verdict};
 use tidegate_store::{At, Batch, Charge, Key, LimitId, Op, Row, Store, StoreError, StoreStats};
 
 use crate::any_store::AnyStore;
@@ -171,7 +171,10 @@ impl Engine {
                 .map(|request| Asked::at(Guard::from_inner(Arc::clone(&plan)), request, now).early())
                 .collect();
             // A refusal that needs no store refuses all: the others' limits are only looked at.
-            let refused_early = asked.iter().any(|one| one.as_ref().is_ok_and(|early| !early.allowed));
+            let refused_early = asked.iter().any(|one| match one {
+                Ok(early) => !early.allowed,
+                Err(asked) => asked.is_refused_for_lacking(),
+            });
             let mut charges: Vec<Charge<'_>> =
                 asked.iter().filter_map(|one| one.as_ref().err()).flat_map(Asked::charges).collect();
             if refused_early {
@@ -337,8 +340,8 @@ pub(crate) struct Asked<'a> {
     cost: Cost,
     applies: SmallVec<[Applies; 4]>,
     block: Option<usize>,
-    /// The rule that refuses because an attribute is missing.
-    missing: Option<usize>,
+    /// The rules that refuse because an attribute is missing, permissive ones included.
+    lacking: SmallVec<[usize; 2]>,
 }
 
 /// A rule that applies, and the override that does.
@@ -357,7 +360,7 @@ impl<'a> Asked<'a> {
     fn at(plan: Guard<Arc<Plan>>, request: &Request<'a>, now: Timestamp) -> Self {
         let values = plan.values(request);
         let block = if plan.policy.mode == Mode::Disabled { None } else { plan.block(&values, now) };
-        let mut missing = None;
+        let mut lacking = SmallVec::new();
         let mut applies = SmallVec::new();
         for (number, rule) in plan.rules.iter().enumerate() {
             if rule.failing(&values).is_some() {
@@ -372,9 +375,7 @@ impl<'a> Asked<'a> {
                     }
                     Missing::Deny => {
                         rule.counts.missing.fetch_add(1, Ordering::Relaxed);
-                        if rule.mode == Mode::Enforce && missing.is_none() {
-                            missing = Some(number);
-                        }
+                        lacking.push(number);
                         continue;
                     }
                 }
@@ -384,11 +385,21 @@ impl<'a> Asked<'a> {
                 applies.push(Applies { rule: number, overridden: rule.override_for(&values, now), weight });
             }
         }
-        Self { plan, values, now, cost: request.cost(), applies, block, missing }
+        Self { plan, values, now, cost: request.cost(), applies, block, lacking }
+    }
+
+    /// Whether the request is refused for what it lacks, however the counters stand.
+    fn is_refused_for_lacking(&self) -> bool {
+        self.lacking.iter().any(|rule| self.plan.rules[*rule].mode == Mode::Enforce)
     }
 
     fn charges<'s>(&'s self) -> SmallVec<[Charge<'s>; 4]> {
-        let (op, cost) = if self.cost.is_zero() { (Op::Peek, Cost::ONE) } else { (Op::Take, self.cost) };
+        let (op, cost) = match self.cost {
+            Cost::ZERO => (Op::Peek, Cost::ONE),
+            // Refused anyway: the counters are only looked at, to say how they stand.
+            cost if self.is_refused_for_lacking() => (Op::Peek, cost),
+            cost => (Op::Take, cost),
+        };
         let charge = |applies: &Applies| {
             let rule = &self.plan.rules[applies.rule];
             let (limit, algorithm) = match applies.overridden.and_then(|number| rule.overridden(number)) {
@@ -404,26 +415,18 @@ impl<'a> Asked<'a> {
 
     /// The decision, where no counter has a say in it; else the request, to be asked of the store.
     fn early(self) -> Result<Decision, Self> {
-        let (source, verdict, reset) = match (self.block, self.missing) {
-            (Some(number), _) => {
-                let wait = self.plan.blocks[number].wait(self.now);
-                (RowSource::Block(number), Verdict::Wait(wait), wait)
-            }
-            (None, Some(rule)) => (RowSource::Rule { rule, overridden: None }, Verdict::Never, Span::ZERO),
-            (None, None) if self.applies.is_empty() => return Ok(self.decision(SmallVec::new(), true)),
-            (None, None) => return Err(self),
+        let Some(number) = self.block else {
+            return if self.applies.is_empty() { Ok(self.decided(&[], true)) } else { Err(self) };
         };
-        if let (RowSource::Rule { rule, .. }, false) = (source, self.cost.is_zero()) {
-            self.plan.rules[rule].counts.refused.fetch_add(1, Ordering::Relaxed);
-        }
-        let standing = Standing { remaining: 0, reset, next: reset };
-        let row = DecisionRow { source, row: Row { verdict, standing, at_cap: false } };
-        Ok(self.decision(SmallVec::from_iter([row]), false))
+        let wait = self.plan.blocks[number].wait(self.now);
+        let standing = Standing { remaining: 0, reset: wait, next: wait };
+        let row = Row { verdict: Verdict::Wait(wait), standing, at_cap: false };
+        Ok(self.decision(SmallVec::from_iter([DecisionRow { source: RowSource::Block(number), row }]), false))
     }
 
-    /// The decision that the store's rows make.
-    fn decided(self, rows: &[Row], allowed: bool) -> Decision {
-        let rows: SmallVec<[DecisionRow; 4]> = self
+    /// The decision that the store's rows make, and the rules that refuse without it.
+    fn decided(self, rows: &[Row], admitted: bool) -> Decision {
+        let mut rows: SmallVec<[DecisionRow; 4]> = self
             .applies
             .iter()
             .zip(rows)
@@ -432,9 +435,16 @@ impl<'a> Asked<'a> {
                 DecisionRow { source, row: *row }
             })
             .collect();
+        if !self.lacking.is_empty() {
+            let row = Row { verdict: Verdict::Never, standing: Standing::default(), at_cap: false };
+            let lacking = |rule: &usize| DecisionRow { source: RowSource::Rule { rule: *rule, overridden: None }, row };
+            rows.extend(self.lacking.iter().map(lacking));
+            rows.sort_by_key(|row| row.source.number());
+        }
         if !self.cost.is_zero() && rows.iter().any(|row| !row.row.verdict.admits()) {
             self.count_refusals(&rows);
         }
+        let allowed = admitted && !self.is_refused_for_lacking();
         self.decision(rows, allowed)
     }
 
@@ -449,11 +459,9 @@ impl<'a> Asked<'a> {
 
     fn count_refusals(&self, rows: &[DecisionRow]) {
         let mut is_first = true;
-        for (applies, row) in self.applies.iter().zip(rows) {
-            let rule = &self.plan.rules[applies.rule];
-            if row.row.verdict.admits() {
-                continue;
-            }
+        for row in rows.iter().filter(|row| !row.row.verdict.admits()) {
+            let RowSource::Rule { rule, .. } = row.source else { continue };
+            let rule = &self.plan.rules[rule];
             if rule.mode == Mode::Permissive {
                 rule.counts.would_refuse.fetch_add(1, Ordering::Relaxed);
             } else if is_first {
