@@ -8,14 +8,16 @@ use smallvec::SmallVec;
 use tidegate_core::{Limit, Mode, Span, Standing, Timestamp, Verdict};
 use tidegate_store::Row;
 
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanOverride, PlanRule};
 
 /// Whether a request may pass, and how every limit that applies to it stands.
 ///
 /// A denial is a decision, not an error.
 pub struct Decision {
     pub(crate) plan: Guard<Arc<Plan>>,
-    pub(crate) rows: SmallVec<[DecisionRow; 4]>,
+    pub(crate) rows: SmallVec<[Row; 4]>,
+    /// Which limit each row is of.
+    pub(crate) sources: SmallVec<[RowSource; 4]>,
     pub(crate) allowed: bool,
     pub(crate) at: Timestamp,
     pub(crate) degraded: bool,
@@ -24,26 +26,43 @@ pub struct Decision {
     pub(crate) vetoed_by: Option<Box<Decision>>,
 }
 
-/// One limit's part in a decision.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DecisionRow {
-    pub(crate) source: RowSource,
-    pub(crate) row: Row,
-}
-
-/// Which limit of the plan.
+/// Which limit of the plan a row is of, in eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowSource {
-    Rule { rule: usize, overridden: Option<usize> },
-    Block(usize),
+pub(crate) struct RowSource {
+    number: u32,
+    /// The override's number; [`OWN`](Self::OWN) or [`BLOCK`](Self::BLOCK) where there is none.
+    overridden: u32,
 }
 
 impl RowSource {
+    const OWN: u32 = u32::MAX;
+    const BLOCK: u32 = u32::MAX - 1;
+
+    pub(crate) fn rule(number: u32, overridden: Option<usize>) -> Self {
+        Self { number, overridden: overridden.map_or(Self::OWN, |overridden| overridden as u32) }
+    }
+
+    pub(crate) const fn block(number: u32) -> Self {
+        Self { number, overridden: Self::BLOCK }
+    }
+
     /// The place in the order of checking.
-    pub(crate) const fn number(self) -> usize {
-        match self {
-            Self::Rule { rule: number, .. } | Self::Block(number) => number,
+    pub(crate) const fn number(self) -> u32 {
+        self.number
+    }
+
+    /// The rule, and its override; not for a block.
+    pub(crate) fn find(self, plan: &Plan) -> (&PlanRule, Option<&PlanOverride>) {
+        let rule = &plan.rules[self.number as usize];
+        (rule, rule.overridden(self.overridden as usize))
+    }
+
+    fn limit(self, plan: &Plan) -> (&Limit, Mode) {
+        if self.overridden == Self::BLOCK {
+            return (&plan.blocks[self.number as usize].limit, Mode::Enforce);
         }
+        let (rule, own) = self.find(plan);
+        (own.map_or(&rule.limit, |own| &own.limit), rule.mode)
     }
 }
 
@@ -106,7 +125,7 @@ impl Decision {
 
     /// The limits that apply, in the order checked.
     pub fn limits(&self) -> impl Iterator<Item = LimitState<'_>> {
-        self.rows.iter().filter_map(|row| self.state(row))
+        self.rows.iter().zip(&self.sources).map(|(row, source)| self.state(row, *source))
     }
 
     /// The limit to show where there is room for one only: of an allowed request the one with the
@@ -136,6 +155,7 @@ impl Decision {
         Self {
             plan: Guard::from_inner(Arc::clone(&self.plan)),
             rows: self.rows.clone(),
+            sources: self.sources.clone(),
             allowed: self.allowed,
             at: self.at,
             degraded: self.degraded,
@@ -158,17 +178,10 @@ impl Decision {
         self.limits().filter(|state| state.refused && state.mode == Mode::Enforce)
     }
 
-    fn state(&self, row: &DecisionRow) -> Option<LimitState<'_>> {
-        let (limit, mode) = match row.source {
-            RowSource::Rule { rule, overridden } => {
-                let rule = self.plan.rules.get(rule)?;
-                let own = overridden.and_then(|number| rule.overridden(number));
-                (own.map_or(&rule.limit, |own| &own.limit), rule.mode)
-            }
-            RowSource::Block(number) => (&self.plan.blocks.get(number)?.limit, Mode::Enforce),
-        };
-        let Row { verdict, standing: Standing { remaining, reset, next }, at_cap } = row.row;
-        Some(LimitState {
+    fn state(&self, row: &Row, source: RowSource) -> LimitState<'_> {
+        let (limit, mode) = source.limit(&self.plan);
+        let Row { verdict, standing: Standing { remaining, reset, next }, at_cap } = *row;
+        LimitState {
             limit,
             mode,
             quota: limit.capacity(),
@@ -179,7 +192,7 @@ impl Decision {
             refused: !verdict.admits(),
             at_cap,
             verdict,
-        })
+        }
     }
 }
 

@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use smallvec::SmallVec;
-use tidegate_core::{Cost, Mode, Request, Standing, Timestamp, Verdict};
-use tidegate_store::{At, Batch, Charge, Key, LimitId, Op, Row, Store, StoreError, StoreStats};
+use tidegate_core::{Request, Timestamp};
+use tidegate_store::{At, Charge, LimitId, Op, Store, StoreError, StoreStats};
 
 use crate::any_store::AnyStore;
+use crate::asked::{Asked, decided_together};
 use crate::clock::Clock;
-use crate::decision::{Decision, DecisionRow, RowSource};
+use crate::decision::Decision;
 use crate::intervention::{
     ActiveIntervention, Effect, INTERVENTIONS_MAX, Intervention, InterventionError, InterventionId,
 };
-use crate::plan::{Identities, Plan, PlanRule, Values};
-use crate::policy::{Missing, Policy};
+use crate::plan::{Identities, Plan, PlanRule};
+use crate::policy::Policy;
 
 /// Decides whether requests may pass. Clones share everything.
 #[derive(Clone, Debug)]
@@ -113,18 +113,18 @@ impl Engine {
     pub async fn decide(&self, request: &Request<'_>) -> Decision {
         let shared = &*self.shared;
         for _ in 0..PLAN_RETRIES {
-            let asked = match Asked::new(shared, request).early() {
-                Ok(decision) => return decision,
-                Err(asked) => asked,
-            };
-            let answer = shared.store.charge(&asked.charges(), At::Backend { local: asked.now }).await;
+            let asked = self.ask(request);
+            if !asked.asks_store() {
+                return asked.decided_alone();
+            }
+            let answer = shared.store.charge(&asked.charges(), At::Backend { local: asked.now() }).await;
             match answer {
-                Ok(batch) => return asked.decided(&batch.rows, batch.admitted),
+                Ok(batch) => return asked.decided(batch.rows, batch.admitted),
                 Err(error) if is_about_plan(&error) => {}
                 Err(_) => break,
             }
         }
-        Asked::new(shared, request).undecided()
+        self.ask(request).undecided()
     }
 
     /// [`decide`](Self::decide) without awaiting, for a store in this process.
@@ -135,18 +135,18 @@ impl Engine {
         let shared = &*self.shared;
         let memory = shared.store.memory().ok_or(NotLocal)?;
         for _ in 0..PLAN_RETRIES {
-            let asked = match Asked::new(shared, request).early() {
-                Ok(decision) => return Ok(decision),
-                Err(asked) => asked,
-            };
-            let answer = memory.charge_now(&asked.charges(), asked.now);
+            let asked = self.ask(request);
+            if !asked.asks_store() {
+                return Ok(asked.decided_alone());
+            }
+            let answer = memory.charge_now(&asked.charges(), asked.now());
             match answer {
-                Ok(batch) => return Ok(asked.decided(&batch.rows, batch.admitted)),
+                Ok(batch) => return Ok(asked.decided(batch.rows, batch.admitted)),
                 Err(error) if is_about_plan(&error) => {}
                 Err(_) => break,
             }
         }
-        Ok(Asked::new(shared, request).undecided())
+        Ok(self.ask(request).undecided())
     }
 
     /// Decides several requests, in their order.
@@ -166,29 +166,26 @@ impl Engine {
         for _ in 0..PLAN_RETRIES {
             let plan = shared.plan.load_full();
             let now = shared.clock.now();
-            let asked: Vec<Result<Decision, Asked<'_>>> = requests
+            let asked: Vec<Asked<'_>> = requests
                 .iter()
-                .map(|request| Asked::at(Guard::from_inner(Arc::clone(&plan)), request, now).early())
+                .map(|request| Asked::new(Guard::from_inner(Arc::clone(&plan)), request, now))
                 .collect();
             // A refusal that needs no store refuses all: the others' limits are only looked at.
-            let refused_early = asked.iter().any(|one| match one {
-                Ok(early) => !early.allowed,
-                Err(asked) => asked.is_refused_for_lacking(),
-            });
+            let refused = asked.iter().any(Asked::is_refused_alone);
             let mut charges: Vec<Charge<'_>> =
-                asked.iter().filter_map(|one| one.as_ref().err()).flat_map(Asked::charges).collect();
-            if refused_early {
+                asked.iter().filter(|one| one.asks_store()).flat_map(Asked::charges).collect();
+            if refused {
                 charges.iter_mut().for_each(|charge| charge.op = Op::Peek);
             }
             let answer = shared.store.charge(&charges, At::Backend { local: now }).await;
             drop(charges);
             match answer {
-                Ok(batch) => return decided_together(asked, &batch, refused_early),
+                Ok(batch) => return decided_together(asked, &batch.rows, batch.admitted && !refused),
                 Err(error) if is_about_plan(&error) => {}
                 Err(_) => break,
             }
         }
-        requests.iter().map(|request| Asked::new(shared, request).undecided()).collect()
+        requests.iter().map(|request| self.ask(request).undecided()).collect()
     }
 
     /// Puts another policy in place. A limit keeps its counters if its name, attributes, unit and
@@ -293,6 +290,10 @@ impl Engine {
         self.shared.tidy();
     }
 
+    fn ask<'a>(&self, request: &Request<'a>) -> Asked<'a> {
+        Asked::new(self.shared.plan.load(), request, self.shared.clock.now())
+    }
+
     /// Builds a plan and swaps it in. The store knows the limits of both plans while requests may
     /// still be decided by the old one.
     fn put_in_place(&self, policy: Arc<Policy>, control: &mut Control) -> Arc<Plan> {
@@ -330,172 +331,6 @@ fn spawn_tidying(shared: Weak<Shared>) {
     };
     // Without the thread counters are still right; memory is given back when tables fill up.
     let _ = std::thread::Builder::new().name("tidegate-tidy".into()).spawn(tidy);
-}
-
-/// A request on its way: what the plan asks of the store for it.
-pub(crate) struct Asked<'a> {
-    plan: Guard<Arc<Plan>>,
-    values: Values<'a>,
-    now: Timestamp,
-    cost: Cost,
-    applies: SmallVec<[Applies; 4]>,
-    block: Option<usize>,
-    /// The rules that refuse because an attribute is missing, permissive ones included.
-    lacking: SmallVec<[usize; 2]>,
-}
-
-/// A rule that applies, and the override that does.
-#[derive(Clone, Copy, Debug)]
-struct Applies {
-    rule: usize,
-    overridden: Option<usize>,
-    weight: u64,
-}
-
-impl<'a> Asked<'a> {
-    fn new(shared: &Shared, request: &Request<'a>) -> Self {
-        Self::at(shared.plan.load(), request, shared.clock.now())
-    }
-
-    fn at(plan: Guard<Arc<Plan>>, request: &Request<'a>, now: Timestamp) -> Self {
-        let values = plan.values(request);
-        let block = if plan.policy.mode == Mode::Disabled { None } else { plan.block(&values, now) };
-        let mut lacking = SmallVec::new();
-        let mut applies = SmallVec::new();
-        for (number, rule) in plan.rules.iter().enumerate() {
-            if rule.failing(&values).is_some() {
-                continue;
-            }
-            if rule.per.iter().any(|attribute| values[*attribute].is_none()) {
-                match rule.missing {
-                    Missing::Value(_) => {}
-                    Missing::Skip => {
-                        rule.counts.missing.fetch_add(1, Ordering::Relaxed);
-                        continue;
-                    }
-                    Missing::Deny => {
-                        rule.counts.missing.fetch_add(1, Ordering::Relaxed);
-                        lacking.push(number);
-                        continue;
-                    }
-                }
-            }
-            let weight = rule.weight(&values);
-            if weight > 0 {
-                applies.push(Applies { rule: number, overridden: rule.override_for(&values, now), weight });
-            }
-        }
-        Self { plan, values, now, cost: request.cost(), applies, block, lacking }
-    }
-
-    /// Whether the request is refused for what it lacks, however the counters stand.
-    fn is_refused_for_lacking(&self) -> bool {
-        self.lacking.iter().any(|rule| self.plan.rules[*rule].mode == Mode::Enforce)
-    }
-
-    fn charges<'s>(&'s self) -> SmallVec<[Charge<'s>; 4]> {
-        let (op, cost) = match self.cost {
-            Cost::ZERO => (Op::Peek, Cost::ONE),
-            // Refused anyway: the counters are only looked at, to say how they stand.
-            cost if self.is_refused_for_lacking() => (Op::Peek, cost),
-            cost => (Op::Take, cost),
-        };
-        let charge = |applies: &Applies| {
-            let rule = &self.plan.rules[applies.rule];
-            let (limit, algorithm) = match applies.overridden.and_then(|number| rule.overridden(number)) {
-                Some(own) => (own.id, own.algorithm()),
-                None => (rule.id, &rule.limit.algorithm),
-            };
-            let stand_in = if let Missing::Value(value) = &rule.missing { value } else { "" };
-            let values = rule.per.iter().map(|attribute| self.values[*attribute].unwrap_or(stand_in)).collect();
-            Charge { limit, key: Key { values }, algorithm, cost: cost.times(applies.weight), mode: rule.mode, op }
-        };
-        self.applies.iter().map(charge).collect()
-    }
-
-    /// The decision, where no counter has a say in it; else the request, to be asked of the store.
-    fn early(self) -> Result<Decision, Self> {
-        let Some(number) = self.block else {
-            return if self.applies.is_empty() { Ok(self.decided(&[], true)) } else { Err(self) };
-        };
-        let wait = self.plan.blocks[number].wait(self.now);
-        let standing = Standing { remaining: 0, reset: wait, next: wait };
-        let row = Row { verdict: Verdict::Wait(wait), standing, at_cap: false };
-        Ok(self.decision(SmallVec::from_iter([DecisionRow { source: RowSource::Block(number), row }]), false))
-    }
-
-    /// The decision that the store's rows make, and the rules that refuse without it.
-    fn decided(self, rows: &[Row], admitted: bool) -> Decision {
-        let mut rows: SmallVec<[DecisionRow; 4]> = self
-            .applies
-            .iter()
-            .zip(rows)
-            .map(|(applies, row)| {
-                let source = RowSource::Rule { rule: applies.rule, overridden: applies.overridden };
-                DecisionRow { source, row: *row }
-            })
-            .collect();
-        if !self.lacking.is_empty() {
-            let row = Row { verdict: Verdict::Never, standing: Standing::default(), at_cap: false };
-            let lacking = |rule: &usize| DecisionRow { source: RowSource::Rule { rule: *rule, overridden: None }, row };
-            rows.extend(self.lacking.iter().map(lacking));
-            rows.sort_by_key(|row| row.source.number());
-        }
-        if !self.cost.is_zero() && rows.iter().any(|row| !row.row.verdict.admits()) {
-            self.count_refusals(&rows);
-        }
-        let allowed = admitted && !self.is_refused_for_lacking();
-        self.decision(rows, allowed)
-    }
-
-    /// The decision where the store does not answer: a limiter is never the reason for an outage.
-    fn undecided(self) -> Decision {
-        Decision { degraded: true, ..self.decision(SmallVec::new(), true) }
-    }
-
-    fn decision(self, rows: SmallVec<[DecisionRow; 4]>, allowed: bool) -> Decision {
-        Decision { plan: self.plan, rows, allowed, at: self.now, degraded: false, vetoed_by: None }
-    }
-
-    fn count_refusals(&self, rows: &[DecisionRow]) {
-        let mut is_first = true;
-        for row in rows.iter().filter(|row| !row.row.verdict.admits()) {
-            let RowSource::Rule { rule, .. } = row.source else { continue };
-            let rule = &self.plan.rules[rule];
-            if rule.mode == Mode::Permissive {
-                rule.counts.would_refuse.fetch_add(1, Ordering::Relaxed);
-            } else if is_first {
-                rule.counts.refused.fetch_add(1, Ordering::Relaxed);
-                is_first = false;
-            }
-        }
-    }
-}
-
-/// The decisions on requests that stand or fall together.
-fn decided_together(asked: Vec<Result<Decision, Asked<'_>>>, batch: &Batch, refused_early: bool) -> Vec<Decision> {
-    let allowed = batch.admitted && !refused_early;
-    let mut rows = batch.rows.as_slice();
-    let mut decisions: Vec<Decision> = Vec::with_capacity(asked.len());
-    for one in asked {
-        decisions.push(match one {
-            Ok(early) => Decision { allowed, ..early },
-            Err(asked) => {
-                let (own, rest) = rows.split_at(asked.applies.len().min(rows.len()));
-                rows = rest;
-                asked.decided(own, allowed)
-            }
-        });
-    }
-    if !allowed {
-        let refusal = decisions.iter().find(|one| one.refused_by().is_some()).map(Decision::copied);
-        for decision in &mut decisions {
-            if decision.refused_by().is_none() {
-                decision.vetoed_by = refusal.as_ref().map(|refusal| Box::new(refusal.copied()));
-            }
-        }
-    }
-    decisions
 }
 
 fn is_about_plan(error: &StoreError) -> bool {

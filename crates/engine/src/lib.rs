@@ -25,11 +25,12 @@
 //! - [`config`]: the limits file, from text to a [`Policy`], with every fault at its place.
 //! - [`policy`]: what a limits file says, typed.
 //! - `plan`: a policy made ready to decide by.
-//! - [`engine`]: the [`Engine`]; [`decision`]: what it answers; [`explain`]: why.
+//! - [`engine`]: the [`Engine`]; `asked`: a request on its way through it; [`decision`]: what it answers; [`explain`]: why.
 //! - [`usage`]: counters, for operators; [`intervention`]: blocks and overrides with an end.
 //! - [`any_store`]: the stores to choose among; [`clock`]: the only clock.
 
 pub mod any_store;
+mod asked;
 pub mod clock;
 pub mod config;
 pub mod decision;

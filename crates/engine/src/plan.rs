@@ -102,15 +102,27 @@ impl Plan {
 
     /// The request's attributes by the plan's numbers.
     pub(crate) fn values<'a>(&self, request: &Request<'a>) -> Values<'a> {
-        self.attributes.iter().map(|name| request.attribute(name)).collect()
+        let mut values = Values::new();
+        self.fill_values(request, &mut values);
+        values
+    }
+
+    /// [`values`](Self::values), in place.
+    pub(crate) fn fill_values<'a>(&self, request: &Request<'a>, values: &mut Values<'a>) {
+        for name in &self.attributes {
+            values.push(request.attribute(name));
+        }
     }
 
     pub(crate) fn attribute(&self, number: usize) -> &str {
         self.attributes.get(number).map_or("", |name| name)
     }
 
-    /// The block that stops a request, if there is one.
+    /// The block that stops a request, if there is one. A disabled file has none.
     pub(crate) fn block(&self, values: &Values<'_>, now: Timestamp) -> Option<usize> {
+        if self.policy.mode == Mode::Disabled {
+            return None;
+        }
         self.blocks.iter().position(|block| now < block.expires_at && all_pass(&block.when, values))
     }
 }
@@ -170,8 +182,29 @@ impl PlanRule {
         self.overrides.all.get(number)
     }
 
-    pub(crate) fn has_overrides(&self) -> bool {
-        !self.overrides.all.is_empty()
+    /// How many overrides operators set for a time; they go before the file's own.
+    pub(crate) fn temporary_overrides(&self) -> usize {
+        self.overrides.all.iter().take_while(|one| one.is_temporary()).count()
+    }
+
+    /// The counters and numbers that may hold for a key, of whose requests `values` has only the
+    /// `per` attributes: an override that asks for more may apply to some of them. The last is what
+    /// holds where none of those does.
+    pub(crate) fn numbers_for(&self, values: &Values<'_>, now: Timestamp) -> SmallVec<[(LimitId, &Arc<Limit>); 2]> {
+        let mut found = SmallVec::new();
+        for number in self.overrides.named(values, &self.per) {
+            let one = &self.overrides.all[number];
+            let (known, more): (Vec<_>, Vec<_>) =
+                one.when.iter().partition(|condition| self.per.contains(&condition.attribute));
+            if one.holds_at(now) && known.iter().all(|condition| condition.passes(values)) {
+                found.push((one.id, &one.limit));
+                if more.is_empty() {
+                    return found;
+                }
+            }
+        }
+        found.push((self.id, &self.limit));
+        found
     }
 
     /// The overrides whose counters are kept apart from the limit's own, each layout once.
@@ -192,6 +225,10 @@ impl PlanOverride {
 
     pub(crate) fn algorithm(&self) -> &Algorithm {
         &self.limit.algorithm
+    }
+
+    fn holds_at(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|expires_at| now < expires_at)
     }
 }
 
@@ -270,13 +307,30 @@ impl Overrides {
         }
         let applies = |number: &usize| {
             let one = &self.all[*number];
-            one.expires_at.is_none_or(|expires_at| now < expires_at) && all_pass(&one.when, values)
+            one.holds_at(now) && all_pass(&one.when, values)
         };
         let named = self.by_value.iter().filter_map(|(attribute, numbers)| {
             let numbers = numbers.get(values.get(*attribute).copied().flatten()?)?;
             numbers.iter().find(|number| applies(number))
         });
         named.chain(self.others.iter().find(|number| applies(number))).min().copied()
+    }
+
+    /// The overrides that are left when those are out that name other values of these attributes;
+    /// in their order.
+    fn named(&self, values: &Values<'_>, attributes: &[usize]) -> Vec<usize> {
+        let mut numbers = self.others.clone();
+        for (attribute, by_value) in &self.by_value {
+            if attributes.contains(attribute) {
+                let value = values.get(*attribute).copied().flatten();
+                numbers.extend(value.and_then(|value| by_value.get(value)).into_iter().flatten());
+            } else {
+                numbers.extend(by_value.values().flatten());
+            }
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
     }
 }
 

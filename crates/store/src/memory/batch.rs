@@ -211,8 +211,14 @@ fn charge_apart(slots: &mut [Slot<'_, '_, '_>], guard: &Guard) -> Result<(), Aga
 /// The order in which every batch locks: limit by limit (the most specific was installed first, so
 /// the busiest counter is held the shortest), then by address. Charges without a cell come last.
 fn lock_order(slots: &[Slot<'_, '_, '_>]) -> SmallVec<[usize; USUAL]> {
-    let mut order: SmallVec<[usize; USUAL]> = (0..slots.len()).collect();
-    order.sort_unstable_by_key(|at| slots[*at].rank());
+    let mut order = SmallVec::new();
+    for at in 0..slots.len() {
+        order.push(at);
+    }
+    // Usually they are in order already: a policy's limits are installed in the order of its checks.
+    if !slots.is_sorted_by_key(Slot::rank) {
+        order.sort_unstable_by_key(|at| slots[*at].rank());
+    }
     order
 }
 
@@ -224,10 +230,10 @@ fn count_at_cap(store: &MemoryStore, slots: &[Slot<'_, '_, '_>]) {
 }
 
 fn answer(slots: &[Slot<'_, '_, '_>], now: Timestamp) -> Batch {
-    let rows = slots
-        .iter()
-        .map(|slot| Row { verdict: slot.look.verdict, standing: slot.look.standing, at_cap: slot.at_cap })
-        .collect();
+    let mut rows = SmallVec::new();
+    for slot in slots {
+        rows.push(Row { verdict: slot.look.verdict, standing: slot.look.standing, at_cap: slot.at_cap });
+    }
     Batch { admitted: !slots.iter().any(Slot::vetoes), rows, at: now }
 }
 
