@@ -211,7 +211,7 @@ fn charge_apart(slots: &mut [Slot<'_, '_, '_>], guard: &Guard) -> Result<(), Aga
 /// The order in which every batch locks: limit by limit (the most specific was installed first, so
 /// the busiest counter is held the shortest), then by address. Charges without a cell come last.
 fn lock_order(slots: &[Slot<'_, '_, '_>]) -> SmallVec<[usize; USUAL]> {
-    let mut order = SmallVec::new();
+    let mut order = SmallVec::<[usize; USUAL]>::new();
     for at in 0..slots.len() {
         order.push(at);
     }
