@@ -145,7 +145,7 @@ impl Cells {
 }
 
 /// A key's hash: any number but the two that mark free and closed cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hash(u64);
 
 impl Hash {

@@ -1,0 +1,35 @@
+//! The store in memory, step by step the same as the counting rules over a plain map.
+
+use proptest::prelude::*;
+use tidegate_conformance::walk::{Ground, steps, walk};
+use tidegate_store::{MemorySettings, MemoryStore};
+
+fn walks(cases: u32) -> ProptestConfig {
+    ProptestConfig { max_shrink_iters: 20_000, ..ProptestConfig::with_cases(cases * soak()) }
+}
+
+/// `TIDEGATE_SOAK` times as many.
+fn soak() -> u32 {
+    std::env::var("TIDEGATE_SOAK").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
+}
+
+fn store(names: bool) -> MemoryStore {
+    MemoryStore::new(MemorySettings { names, ..MemorySettings::default() })
+}
+
+proptest! {
+    #![proptest_config(walks(400))]
+
+    /// Time goes both ways. Few keys and no upkeep, so nothing is forgotten and no clock is held back.
+    #[test]
+    fn with_a_clock_that_is_set_back(steps in steps(4, true, 60), names: bool) {
+        walk(&store(names), &Ground::default(), &steps, |_| ())?;
+    }
+
+    /// Many keys in few shards, and upkeep: tables are replaced all the time, and nothing live is lost.
+    #[test]
+    fn with_upkeep_and_growing_tables(steps in steps(40, false, 120), names: bool) {
+        let store = store(names);
+        walk(&store, &Ground::default(), &steps, |now| store.tidy(now))?;
+    }
+}
