@@ -71,7 +71,7 @@ pub enum Outcome {
 pub enum Numbers {
     /// The limit itself.
     Own,
-    /// Its override of this number, counted from 1 (temporary ones first).
+    /// Its override of this number, counted from 1 in the file's order.
     Override(usize),
     /// An operator's temporary override.
     Temporary,
@@ -93,7 +93,7 @@ impl Engine {
                 let own = overridden.and_then(|number| rule.overridden(number));
                 let numbers = match (overridden, own) {
                     (Some(_), Some(own)) if own.is_temporary() => Numbers::Temporary,
-                    (Some(number), Some(_)) => Numbers::Override(number + 1),
+                    (Some(number), Some(_)) => Numbers::Override(number + 1 - rule.temporary_overrides()),
                     _ => Numbers::Own,
                 };
                 Explained {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tidegate_core::{Cost, Limit, Request, Span, Standing, Unit};
 use tidegate_store::{At, Charge, Key, LimitId, Op, PageQuery, Store, StoreError};
 
@@ -98,8 +99,7 @@ impl Engine {
             let rule = rule_of(&plan, name)?;
             check_attributes(rule, &query.attributes)?;
             if let Some(values) = whole_key(rule, &query.attributes) {
-                let item = self.one(&plan, rule, &values).await?;
-                return Ok(UsagePage { items: vec![item], next: None });
+                return Ok(UsagePage { items: self.of_key(&plan, rule, &values).await?, next: None });
             }
         }
         match query.order {
@@ -143,9 +143,32 @@ impl Engine {
         Ok(count)
     }
 
-    /// One counter, whether it has been made or not.
-    async fn one(&self, plan: &Plan, rule: &PlanRule, values: &[String]) -> Result<UsageItem, UsageError> {
-        let (id, limit) = self.in_force(plan, rule, values);
+    /// How one key stands, whether its counter has been made or not. It has more than one where an
+    /// override keeps its counters apart and depends on more than the key: those that are in use.
+    async fn of_key(&self, plan: &Plan, rule: &PlanRule, values: &[String]) -> Result<Vec<UsageItem>, UsageError> {
+        let mut items: Vec<UsageItem> = Vec::new();
+        let mut shown: Vec<LimitId> = Vec::new();
+        for (id, limit) in self.numbers_of(plan, rule, values).into_iter().rev() {
+            if shown.contains(&id) {
+                continue;
+            }
+            shown.push(id);
+            let item = self.read(rule, id, limit, values).await?;
+            if items.is_empty() || item.remaining < item.quota {
+                items.push(item);
+            }
+        }
+        Ok(items)
+    }
+
+    /// One counter, read by these numbers.
+    async fn read(
+        &self,
+        rule: &PlanRule,
+        id: LimitId,
+        limit: &Limit,
+        values: &[String],
+    ) -> Result<UsageItem, UsageError> {
         let charge = Charge {
             limit: id,
             key: key(values),
@@ -159,13 +182,16 @@ impl Engine {
         Ok(item(limit, values, standing))
     }
 
-    /// Which counter and which numbers hold for these values now (an override may name others).
-    fn in_force<'p>(&self, plan: &Plan, rule: &'p PlanRule, values: &[String]) -> (LimitId, &'p Arc<Limit>) {
+    /// Which counters and numbers may hold for these values now.
+    fn numbers_of<'p>(
+        &self,
+        plan: &Plan,
+        rule: &'p PlanRule,
+        values: &[String],
+    ) -> SmallVec<[(LimitId, &'p Arc<Limit>); 2]> {
         let named: Vec<(&str, &str)> =
             rule.limit.per.iter().map(|name| &**name).zip(values.iter().map(String::as_str)).collect();
-        let overridden = rule.override_for(&plan.values(&Request::new(&named)), self.now());
-        let own = overridden.and_then(|number| rule.overridden(number));
-        own.map_or((rule.id, &rule.limit), |own| (own.id, &own.limit))
+        rule.numbers_for(&plan.values(&Request::new(&named)), self.now())
     }
 
     async fn pages(&self, plan: &Plan, query: &UsageQuery, items_max: usize) -> Result<UsagePage, UsageError> {
@@ -182,12 +208,16 @@ impl Engine {
                     PageQuery { limit: *id, algorithm: &limit.algorithm, after: after.as_deref(), items_max: room };
                 let found = self.shared.store.page(&of, At::Backend { local: self.now() }).await?;
                 for one in found.counters.iter().filter(|one| matches(rule, &one.values, &query.attributes)) {
-                    let (in_force, _) = self.in_force(plan, rule, &one.values);
-                    if rule.has_overrides() && in_force == *id {
+                    let numbers = self.numbers_of(plan, rule, &one.values);
+                    // A counter whose numbers no longer hold for its key is on its way out.
+                    let in_force = numbers.into_iter().rev().find(|(own, _)| own == id);
+                    match in_force {
+                        Some((_, own)) if own.algorithm == limit.algorithm => {
+                            page.items.push(item(limit, &one.values, one.standing));
+                        }
                         // Read again, by the numbers that hold for this key.
-                        page.items.push(self.one(plan, rule, &one.values).await?);
-                    } else if in_force == *id {
-                        page.items.push(item(limit, &one.values, one.standing));
+                        Some((_, own)) => page.items.push(self.read(rule, *id, own, &one.values).await?),
+                        None => {}
                     }
                 }
                 after = found.next;
@@ -213,7 +243,7 @@ impl Engine {
         loop {
             let page = self.pages(plan, &page_query, ITEMS_MAX).await?;
             best.extend(page.items);
-            best.sort_by(|a, b| share(a).cmp(&share(b)));
+            best.sort_by_key(share);
             best.truncate(items_max);
             page_query.cursor = page.next;
             if page_query.cursor.is_none() {
@@ -256,7 +286,10 @@ fn counters_of(rule: &PlanRule) -> impl Iterator<Item = (LimitId, &Arc<Limit>)> 
     std::iter::once((rule.id, &rule.limit)).chain(rule.variants().map(|variant| (variant.id, &variant.limit)))
 }
 
-fn sources<'p>(plan: &'p Plan, query: &UsageQuery) -> Result<Vec<(&'p PlanRule, LimitId, &'p Arc<Limit>)>, UsageError> {
+/// Counters that are listed together: of which rule, under which number, read by which numbers.
+type Source<'p> = (&'p PlanRule, LimitId, &'p Arc<Limit>);
+
+fn sources<'p>(plan: &'p Plan, query: &UsageQuery) -> Result<Vec<Source<'p>>, UsageError> {
     let rules: Vec<&PlanRule> = match &query.limit {
         Some(name) => vec![rule_of(plan, name)?],
         None => {
