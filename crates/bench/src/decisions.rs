@@ -85,7 +85,7 @@ struct Runner {
 
 fn scenario(options: &Options, keys: Keys, path: Path, agents: &[Call<'_>], order: &[Call<'_>]) -> Result<Vec<Row>> {
     let mut runners = Vec::new();
-    for entry in ENTRIES {
+    for entry in options.chosen(ENTRIES) {
         report::progress(&format!("{keys:?} keys, {}: filling {}", path.name(), entry.name));
         let race = entry.build(&path.limits(agents.len() as u32), agents.len())?;
         prepare(&*race, path, agents);

@@ -43,8 +43,8 @@ struct Growth {
 /// # Errors
 /// If a child cannot be started or fails.
 pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
-    MEMORY_ENTRIES
-        .iter()
+    options
+        .chosen(MEMORY_ENTRIES)
         .map(|entry| {
             report::progress(&format!("memory: {}", entry.name));
             let growth = ask_child(entry.name, options.agents)?;

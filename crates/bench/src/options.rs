@@ -1,16 +1,18 @@
 //! What was asked for on the command line, and the sizes that follow from it.
 
+use crate::contenders::{ENTRIES, Entry};
 use anyhow::{Result, bail};
 use std::time::Duration;
 
 /// How to call the program.
 pub(crate) const USAGE: &str = "\
-usage: tidegate-bench [--quick] [--json] [--rounds N] [--only decisions|memory|pauses]
+usage: tidegate-bench [--quick] [--json] [--rounds N] [--only decisions|memory|pauses] [--contender NAME]
 
-  --quick     a smoke run of a few seconds with few keys: shows that it works, says nothing about speed
-  --json      one JSON document instead of tables
-  --rounds N  rounds over all contenders (default 7, at least 5 unless --quick)
-  --only X    one of the three parts";
+  --quick           a smoke run of a few seconds with few keys: shows that it works, says nothing about speed
+  --json            one JSON document instead of tables
+  --rounds N        rounds over all contenders (default 7, at least 5 unless --quick)
+  --only PART       one of the three parts
+  --contender NAME  those whose name begins so, such as `tidegate`";
 
 /// The parts of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) quick: bool,
     /// Run this part only.
     pub(crate) only: Option<Section>,
+    /// Run those only whose name begins so; empty means everyone.
+    pub(crate) contender: String,
     /// Rounds over all contenders.
     pub(crate) rounds: usize,
     /// Distinct agents.
@@ -66,11 +70,17 @@ impl Options {
         self.only.is_none_or(|only| only == section)
     }
 
+    /// Those of `entries` that are to be measured.
+    pub(crate) fn chosen<'e>(&self, entries: &'e [Entry]) -> impl Iterator<Item = &'e Entry> {
+        entries.iter().filter(|entry| entry.name.starts_with(&self.contender))
+    }
+
     fn default_sizes() -> Self {
         Self {
             json: false,
             quick: false,
             only: None,
+            contender: String::new(),
             rounds: 7,
             agents: 1_000_000,
             order: 1 << 22,
@@ -112,6 +122,7 @@ impl Command {
                 "--help" | "-h" => return Ok(Self::Help),
                 "--rounds" => options.rounds = rounds(rest.next(), options.quick)?,
                 "--only" => options.only = Some(section(rest.next())?),
+                "--contender" => options.contender = contender(rest.next())?,
                 other => bail!("unknown argument `{other}`\n{USAGE}"),
             }
         }
@@ -124,6 +135,16 @@ fn rounds(value: Option<&str>, quick: bool) -> Result<usize> {
     match value.and_then(|value| value.parse().ok()) {
         Some(rounds) if rounds >= least && rounds <= 1_000 => Ok(rounds),
         _ => bail!("--rounds needs a number from {least} to 1000\n{USAGE}"),
+    }
+}
+
+fn contender(value: Option<&str>) -> Result<String> {
+    match value {
+        Some(name) if ENTRIES.iter().any(|entry| entry.name.starts_with(name)) => Ok(name.to_owned()),
+        _ => {
+            let names: Vec<_> = ENTRIES.iter().map(|entry| entry.name).collect();
+            bail!("--contender needs the beginning of one of: {}\n{USAGE}", names.join("; "))
+        }
     }
 }
 

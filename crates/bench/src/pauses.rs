@@ -56,7 +56,7 @@ pub(crate) struct Row {
 /// # Errors
 /// If a contender cannot be built or a thread dies.
 pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
-    ENTRIES.iter().map(|entry| row(options, entry)).collect()
+    options.chosen(ENTRIES).map(|entry| row(options, entry)).collect()
 }
 
 fn row(options: &Options, entry: &Entry) -> Result<Row> {

@@ -76,7 +76,9 @@ fn a_part_runs_alone_and_prints_a_table() {
 
 #[test]
 fn arguments_it_does_not_know_are_refused() {
-    for arguments in [&["--fast"][..], &["--rounds", "4"], &["--only", "speed"], &["--rounds"]] {
+    for arguments in
+        [&["--fast"][..], &["--rounds", "4"], &["--only", "speed"], &["--contender", "nobody"], &["--rounds"]]
+    {
         let output = bench(arguments);
         assert!(!output.status.success(), "{arguments:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("usage:"), "{arguments:?}");
