@@ -49,7 +49,7 @@ pub struct Asked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// To a batch.
-    Charged(Batch),
+    Charged(Box<Batch>),
     /// To a reset.
     Reset(bool),
 }
@@ -112,7 +112,7 @@ impl Call {
         match self {
             Self::Charge(asked, now) => {
                 let batch: Vec<Charge<'_>> = asked.iter().map(Asked::charge).collect();
-                Answer::Charged(block_on(store.charge(&batch, At::Given(*now))).unwrap())
+                Answer::Charged(Box::new(block_on(store.charge(&batch, At::Given(*now))).unwrap()))
             }
             Self::Reset(limit, key, now) => {
                 Answer::Reset(block_on(store.reset(*limit, &Key::of(&[key]), At::Given(*now))).unwrap())
@@ -125,7 +125,7 @@ impl Call {
         match self {
             Self::Charge(asked, now) => {
                 let batch: Vec<Charge<'_>> = asked.iter().map(Asked::charge).collect();
-                Answer::Charged(reference.charge(&batch, *now).unwrap())
+                Answer::Charged(Box::new(reference.charge(&batch, *now).unwrap()))
             }
             Self::Reset(limit, key, now) => Answer::Reset(reference.reset(*limit, &Key::of(&[key]), *now).unwrap()),
         }

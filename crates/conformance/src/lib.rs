@@ -10,12 +10,7 @@
 //! - [`history`]: concurrent runs, recorded, and whether one order explains them.
 //!
 //! [`Store`]: tidegate_store::Store
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on stops, and says where"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops, and says where")]
 
 pub mod contract;
 pub mod history;

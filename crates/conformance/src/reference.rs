@@ -59,12 +59,20 @@ impl Reference {
         }
         let mut after = BTreeMap::new();
         let mut taken = BTreeMap::new();
+        let mut wanted = BTreeMap::<Name, u64>::new();
         let mut rows = Vec::new();
         for charge in batch {
             let name = name_of(charge.limit, &charge.key);
             let state = after.entry(name.clone()).or_insert_with(|| self.state(&name, charge.algorithm));
             let now = state.advance(charge.algorithm, now);
-            let verdict = state.check(charge.algorithm, charge.cost, now);
+            let mut verdict = state.check(charge.algorithm, charge.cost, now);
+            if charge.op == Op::Take && charge.mode == Mode::Enforce {
+                let wanted = wanted.entry(name.clone()).or_default();
+                *wanted = wanted.saturating_add(charge.cost.units());
+                if matches!(verdict, Verdict::Wait(_)) && *wanted > charge.algorithm.capacity() {
+                    verdict = Verdict::Never;
+                }
+            }
             if charge.op == Op::Take && charge.cost > Cost::ZERO && verdict.admits() {
                 state.take(charge.algorithm, charge.cost, now);
                 taken.insert(name, state.clone());

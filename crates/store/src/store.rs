@@ -14,7 +14,8 @@ use crate::charge::{At, Batch, Charge, Key, LimitId};
 ///   instant each other caller sees either all of a batch's charges or none that could change its
 ///   own outcome: outcomes are those of some order of the batches, one after the other.
 /// - A permissive charge takes what its limit admits, if the batch is admitted, and vetoes nothing.
-/// - Charges of one batch with the same limit and key add up, in their order.
+/// - Charges of one batch with the same limit and key add up, in their order; enforced ones that
+///   together want more than the capacity are refused for good.
 /// - [`Op::Peek`](crate::Op::Peek) moves nothing and makes no counter.
 /// - Time inside a counter never runs backwards.
 pub trait Store: Send + Sync {

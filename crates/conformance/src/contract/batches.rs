@@ -135,6 +135,7 @@ pub async fn charges_of_one_counter_add_up_in_order(store: &impl Store) {
             assert!(!refused.admitted);
             let verdicts: Vec<bool> = refused.rows.iter().map(|row| row.verdict.admits()).collect();
             assert_eq!(verdicts, [true, true, false], "{kind:?}: the third finds 1 left");
+            assert_eq!(refused.rows[2].verdict, Verdict::Never, "{kind:?}: 6 of 5 never fit");
             assert_eq!(limit.remaining(store, &key, START).await, 5, "{kind:?}: none was taken");
 
             let refused = charge(store, &[limit.take(&key, 5), limit.peek(&key, 1)], START).await;

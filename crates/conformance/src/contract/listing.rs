@@ -99,12 +99,7 @@ pub async fn a_bad_cursor_is_an_error(store: &impl Store) {
 }
 
 /// All counters of a limit, by pages of `items_max`.
-pub async fn list(
-    store: &impl Store,
-    limit: &Known,
-    items_max: usize,
-    now: Timestamp,
-) -> BTreeMap<Vec<String>, Standing> {
+async fn list(store: &impl Store, limit: &Known, items_max: usize, now: Timestamp) -> BTreeMap<Vec<String>, Standing> {
     let mut all = BTreeMap::new();
     let mut after: Option<String> = None;
     loop {

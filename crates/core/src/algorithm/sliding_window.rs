@@ -83,11 +83,12 @@ impl SlidingWindow {
 impl SlidingWindow {
     /// What [`advance`](Counter::advance), [`check`](Counter::check) and
     /// [`standing`](Counter::standing) say, from a summary of the state; none where the summary
-    /// does not tell: the oldest entry has left, or a wait reaches beyond it.
+    /// does not tell: the oldest entry has left, a wait reaches beyond it, or more is in the window
+    /// than a lowered quota admits.
     pub fn judge(&self, summary: &SlidingWindowSummary, cost: Cost, now: Timestamp) -> Option<(Verdict, Standing)> {
-        let now = now.max(summary.newest);
+        let now = now.max(summary.not_before);
         let oldest_leaves = summary.oldest.after(self.window);
-        if summary.used > 0 && oldest_leaves <= now {
+        if summary.used > self.quota || (summary.used > 0 && oldest_leaves <= now) {
             return None;
         }
         let remaining = self.quota.saturating_sub(summary.used);
@@ -109,8 +110,8 @@ impl SlidingWindow {
 pub struct SlidingWindowSummary {
     /// The instant of the oldest entry.
     pub oldest: Timestamp,
-    /// The instant of the newest entry ever made.
-    pub newest: Timestamp,
+    /// Time inside the cell does not go back behind this instant.
+    pub not_before: Timestamp,
     /// The sum of the entries' units.
     pub used: u64,
     /// Units of the oldest entry.
@@ -121,7 +122,7 @@ impl SlidingWindowState {
     /// Its summary.
     pub fn summary(&self) -> SlidingWindowSummary {
         let oldest_units = self.entries().next().map_or(0, |(_, units)| units);
-        SlidingWindowSummary { oldest: self.oldest, newest: self.newest, used: self.used, oldest_units }
+        SlidingWindowSummary { oldest: self.oldest, not_before: self.not_before, used: self.used, oldest_units }
     }
 
     /// The entries, oldest first: instant and units.
@@ -232,7 +233,7 @@ impl Counter for SlidingWindow {
     }
 
     fn check(&self, state: &SlidingWindowState, cost: Cost, now: Timestamp) -> Verdict {
-        if cost.units() <= self.quota.saturating_sub(state.used) || cost.is_zero() {
+        if cost.units() <= self.quota.saturating_sub(state.used) {
             return Verdict::Admit;
         }
         if cost.units() > self.quota {

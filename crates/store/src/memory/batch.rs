@@ -17,7 +17,8 @@ use tidegate_core::{Cost, Mode, Span, Timestamp, Verdict};
 
 use super::bank::{Bank, Spot};
 use super::cells::{Closed, Hash, Held, Spin};
-use super::working::{Look, Working, look, take_held};
+use super::judge::{Look, judge_held, look, take_held};
+use super::working::Working;
 use super::{AtCap, Banks, MemoryStore};
 use crate::charge::{Batch, Charge, Key, Op, Row};
 use crate::store::StoreError;
@@ -123,10 +124,11 @@ fn decide<'g>(
     guard: &'g Guard,
 ) -> Result<(), Again> {
     let has_twins = twins::any(slots);
-    if !has_twins && slots.iter().any(Slot::vetoes) {
-        return Ok(());
-    }
-    if !slots.iter().any(Slot::takes) && is_still(slots, guard)? {
+    if slots.iter().any(Slot::vetoes) {
+        if !has_twins {
+            return Ok(());
+        }
+    } else if !slots.iter().any(Slot::takes) && is_still(slots, guard)? {
         return Ok(());
     }
     if has_twins {
@@ -202,7 +204,8 @@ fn charge_apart(slots: &mut [Slot<'_, '_, '_>], guard: &Guard) -> Result<(), Aga
         if let Some(spot) = slot.spot
             && slot.takes()
         {
-            slot.look.standing = take_held(slot.charge.algorithm, spot, lock, slot.charge.cost, slot.now);
+            let standing = take_held(slot.charge.algorithm, spot, lock, slot.charge.cost, slot.now);
+            slot.look.set_standing(standing);
         }
     }
     Ok(())
@@ -232,7 +235,8 @@ fn count_at_cap(store: &MemoryStore, slots: &[Slot<'_, '_, '_>]) {
 fn answer(slots: &[Slot<'_, '_, '_>], now: Timestamp) -> Batch {
     let mut rows = SmallVec::new();
     for slot in slots {
-        rows.push(Row { verdict: slot.look.verdict, standing: slot.look.standing, at_cap: slot.at_cap });
+        let standing = slot.look.standing(slot.charge.algorithm, slot.now);
+        rows.push(Row { verdict: slot.look.verdict, standing, at_cap: slot.at_cap });
     }
     Batch { admitted: !slots.iter().any(Slot::vetoes), rows, at: now }
 }
@@ -259,7 +263,7 @@ impl Slot<'_, '_, '_> {
 
     fn look_again(&mut self, spot: Spot<'_>, lock: &Held<'_>) {
         let (algorithm, cost) = (self.charge.algorithm, self.charge.cost);
-        self.look = Working::judge_held(algorithm, spot, lock, cost, self.now);
+        self.look = judge_held(algorithm, spot, lock, cost, self.now);
     }
 
     /// Its place in the order of locks.

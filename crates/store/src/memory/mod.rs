@@ -5,7 +5,7 @@
 //! - `table`: cells, and what lies beside them: names, states wider than 63 bits.
 //! - `bank`: all counters of one limit, in shards that are resized one by one.
 //! - `batch`: all or nothing over several counters.
-//! - `working`: one charge's rule and state.
+//! - `judge`: one charge, judged and taken; `working`: the same on copies, for what is rare.
 //!
 //! Bytes a key, measured by `make bench`: about 22 for a bucket or a fixed window. A key that shares
 //! another's 64-bit seeded hash would share its counter; among a million keys the chance that any
@@ -14,6 +14,7 @@
 mod bank;
 mod batch;
 pub mod cells;
+mod judge;
 mod page;
 mod table;
 mod working;

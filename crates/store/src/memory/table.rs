@@ -148,10 +148,10 @@ impl Table {
 
     pub(super) fn summary(&self, index: usize) -> SlidingWindowSummary {
         let Wide::Logs(logs) = &self.wide else { return SlidingWindowSummary::default() };
-        let [oldest, newest, used, oldest_units] = logs[index].summary.read();
+        let [oldest, not_before, used, oldest_units] = logs[index].summary.read();
         SlidingWindowSummary {
             oldest: Timestamp::from_micros(oldest),
-            newest: Timestamp::from_micros(newest),
+            not_before: Timestamp::from_micros(not_before),
             used,
             oldest_units,
         }
@@ -166,8 +166,8 @@ impl Table {
     /// Publishes a log's summary, under the cell's lock.
     pub(super) fn set_summary(&self, index: usize, summary: SlidingWindowSummary) {
         if let Wide::Logs(logs) = &self.wide {
-            let SlidingWindowSummary { oldest, newest, used, oldest_units } = summary;
-            logs[index].summary.write([oldest.as_micros(), newest.as_micros(), used, oldest_units]);
+            let SlidingWindowSummary { oldest, not_before, used, oldest_units } = summary;
+            logs[index].summary.write([oldest.as_micros(), not_before.as_micros(), used, oldest_units]);
         }
     }
 

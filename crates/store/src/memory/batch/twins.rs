@@ -63,7 +63,7 @@ fn charge_known<'b>(slots: &mut [Slot<'b, '_, '_>], guard: &Guard) -> Result<Kno
             if let Some(counter) = place.and_then(|place| counters.get(place)) {
                 let mut working = counter.read(slot);
                 let now = working.advance(slot.now);
-                slot.look.standing = working.standing(now);
+                slot.look.set_standing(working.standing(now));
             }
         }
         return Ok(Known::Decided);
@@ -124,7 +124,7 @@ impl<'b> Counter<'b, '_> {
             working.take(slot.charge.cost, now);
             self.taken = true;
         }
-        slot.look.standing = working.standing(now);
+        slot.look.set_standing(working.standing(now));
         self.state = Some(working);
     }
 }
