@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     fn hints(limits: &str) -> String {
-        let policy = parse(limits, &Source::new("limits.yaml")).unwrap().policy;
+        let policy = parse(limits, &Source::named("limits.yaml")).unwrap().policy;
         let (check, admin) = ("0.0.0.0:8080".parse().unwrap(), "127.0.0.1:9090".parse().unwrap());
         text(&policy, check, admin, Timestamp::from_secs(1_700_000_000))
     }
