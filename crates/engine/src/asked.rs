@@ -51,6 +51,10 @@ impl<'a> Asked<'a> {
         }
         for (number, rule) in asked.plan.rules.iter().enumerate() {
             let number = number as u32;
+            if rule.is_plain && rule.per.iter().all(|attribute| asked.values[*attribute].is_some()) {
+                asked.applies.push(Applies { source: RowSource::rule(number, None), weight: 1 });
+                continue;
+            }
             match Self::part(rule, &asked.values) {
                 Part::None => {}
                 Part::Lacking => asked.lacking.push(number),
@@ -122,13 +126,23 @@ impl<'a> Asked<'a> {
                 None => (rule.id, &rule.limit.algorithm),
             };
             let stand_in = if let Missing::Value(value) = &rule.missing { value } else { "" };
-            let mut key = Key::default();
-            for attribute in &rule.per {
-                key.values.push(self.values[*attribute].unwrap_or(stand_in));
-            }
+            let key = self.key(&rule.per, stand_in);
             charges.push(Charge { limit, key, algorithm, cost: cost.times(applies.weight), mode: rule.mode, op });
         }
         charges
+    }
+
+    fn key<'s>(&'s self, per: &[usize], stand_in: &'s str) -> Key<'s> {
+        let value = |attribute: &usize| self.values[*attribute].unwrap_or(stand_in);
+        // Up to three values are written in place, which costs a quarter of pushing them.
+        let mut few = [""; 3];
+        if per.len() > few.len() {
+            return Key { values: per.iter().map(value).collect() };
+        }
+        for (place, attribute) in few.iter_mut().zip(per) {
+            *place = value(attribute);
+        }
+        Key { values: SmallVec::from_buf_and_len(few, per.len()) }
     }
 
     /// The decision where no counter has a say in it.

@@ -33,6 +33,8 @@ pub(crate) struct PlanRule {
     pub(crate) per: Vec<usize>,
     pub(crate) missing: Missing,
     pub(crate) counts: Arc<Counts>,
+    /// Whether it has neither conditions nor overrides, and a weight of 1: then none is looked for.
+    pub(crate) is_plain: bool,
     weights: PlanWeights,
     overrides: Overrides,
 }
@@ -143,7 +145,7 @@ impl PlanRule {
             _ => None,
         });
         let lasting = rule.overrides.iter().map(|own| (&own.when, &own.algorithm, None));
-        let overrides = temporary
+        let overrides: Vec<PlanOverride> = temporary
             .chain(lasting)
             .map(|(when, algorithm, expires_at)| {
                 let limit = Arc::new(Limit { algorithm: algorithm.clone(), ..rule.limit.clone() });
@@ -157,6 +159,7 @@ impl PlanRule {
             per: limit.per.iter().map(|name| names.number(name)).collect(),
             missing: rule.missing.clone(),
             counts: Arc::clone(known.counts.entry(Arc::clone(&limit.name)).or_default()),
+            is_plain: rule.when.is_empty() && overrides.is_empty() && rule.weights == Weights::default(),
             weights: PlanWeights::new(&rule.weights, names),
             overrides: Overrides::new(overrides),
             limit,

@@ -66,7 +66,7 @@ impl Counter for Calendar {
     }
 
     fn check(&self, state: &CalendarState, cost: Cost, now: Timestamp) -> Verdict {
-        if cost.units() <= self.quota.saturating_sub(state.used) || cost.is_zero() {
+        if cost.units() <= self.quota.saturating_sub(state.used) {
             Verdict::Admit
         } else if cost.units() > self.quota {
             Verdict::Never

@@ -65,11 +65,13 @@ impl FixedWindow {
 
 impl FixedWindowState {
     /// The 63 bits that a cell keeps; never all ones.
+    #[inline]
     pub const fn pack(self) -> u64 {
         (self.window as u64) << 31 | self.used as u64
     }
 
     /// Back from [`pack`](Self::pack).
+    #[inline]
     pub const fn unpack(word: u64) -> Self {
         Self { window: (word >> 31) as u32, used: (word & 0x7fff_ffff) as u32 }
     }
@@ -86,16 +88,21 @@ impl Counter for FixedWindow {
         self.window
     }
 
+    #[inline]
     fn advance(&self, state: &mut FixedWindowState, now: Timestamp) -> Timestamp {
-        let window = (now.as_micros() / self.window.as_micros()).min(WINDOW_MAX) as u32;
-        if window > state.window {
-            *state = FixedWindowState { window, used: 0 };
+        // Nearly always the window goes on, and that takes no division.
+        if now >= self.end(state) {
+            let window = (now.as_micros() / self.window.as_micros()).min(WINDOW_MAX) as u32;
+            if window > state.window {
+                *state = FixedWindowState { window, used: 0 };
+            }
         }
         now.max(self.start(state))
     }
 
+    #[inline]
     fn check(&self, state: &FixedWindowState, cost: Cost, now: Timestamp) -> Verdict {
-        if cost.units() <= self.quota.saturating_sub(u64::from(state.used)) || cost.is_zero() {
+        if cost.units() <= self.quota.saturating_sub(u64::from(state.used)) {
             Verdict::Admit
         } else if cost.units() > self.quota {
             Verdict::Never
@@ -104,18 +111,21 @@ impl Counter for FixedWindow {
         }
     }
 
+    #[inline]
     fn take(&self, state: &mut FixedWindowState, cost: Cost, _now: Timestamp) {
         let used = u64::from(state.used) + cost.units();
         assert!(cost.is_zero() || used <= self.quota, "take follows a check that admitted");
         state.used = u32::try_from(used).unwrap_or(u32::MAX);
     }
 
+    #[inline]
     fn standing(&self, state: &FixedWindowState, now: Timestamp) -> Standing {
         let remaining = self.quota.saturating_sub(u64::from(state.used));
         let reset = self.end(state).since(now);
         Standing { remaining, reset, next: if remaining < self.quota { reset } else { Span::ZERO } }
     }
 
+    #[inline]
     fn expires_at(&self, state: &FixedWindowState) -> Timestamp {
         // An empty window still holds back a clock that is set back behind it.
         if state.used == 0 { self.start(state) } else { self.end(state) }

@@ -41,7 +41,8 @@ pub trait Counter {
     fn window(&self) -> Span;
 
     /// Moves the state to `now`, dropping what has passed, and returns the time inside the cell:
-    /// `now`, or the cell's own latest time if the clock was set back.
+    /// `now`, or the cell's own latest time if the clock was set back. (A bucket has no time of its
+    /// own: set back, it is in debt.)
     fn advance(&self, state: &mut Self::State, now: Timestamp) -> Timestamp;
 
     /// Whether `cost` would be admitted. A cost of 0 always is.

@@ -99,6 +99,7 @@ impl TokenBucket {
     }
 
     /// TAT − now in ticks, 0 if it has passed.
+    #[inline]
     fn missing_ticks(&self, state: &TokenBucketState, now: Timestamp) -> u64 {
         let full_at_ticks = state.full_at.as_micros() * self.ticks_per_us + u64::from(state.ticks);
         full_at_ticks.saturating_sub(now.as_micros() * self.ticks_per_us)
@@ -111,18 +112,22 @@ impl TokenBucket {
         (self.token_ticks, self.ticks_per_us)
     }
 
+    /// Rounded up. Most rates have ticks of a whole microsecond, and need no division.
+    #[inline]
     const fn span(&self, ticks: u64) -> Span {
-        Span::from_micros(ticks.div_ceil(self.ticks_per_us))
+        Span::from_micros(if self.ticks_per_us == 1 { ticks } else { ticks.div_ceil(self.ticks_per_us) })
     }
 }
 
 impl TokenBucketState {
     /// The 62 bits that a cell keeps.
+    #[inline]
     pub const fn pack(self) -> u64 {
         self.full_at.as_micros() << 10 | self.ticks as u64
     }
 
     /// Back from [`pack`](Self::pack).
+    #[inline]
     pub const fn unpack(word: u64) -> Self {
         Self { full_at: Timestamp::from_micros(word >> 10), ticks: (word & 0x3ff) as u16 }
     }
@@ -139,10 +144,12 @@ impl Counter for TokenBucket {
         self.span(self.full_ticks)
     }
 
+    #[inline]
     fn advance(&self, _state: &mut TokenBucketState, now: Timestamp) -> Timestamp {
         now
     }
 
+    #[inline]
     fn check(&self, state: &TokenBucketState, cost: Cost, now: Timestamp) -> Verdict {
         if cost.is_zero() {
             return Verdict::Admit;
@@ -154,6 +161,7 @@ impl Counter for TokenBucket {
         if wanted <= self.full_ticks { Verdict::Admit } else { Verdict::Wait(self.span(wanted - self.full_ticks)) }
     }
 
+    #[inline]
     fn take(&self, state: &mut TokenBucketState, cost: Cost, now: Timestamp) {
         if cost.is_zero() {
             return;
@@ -165,6 +173,7 @@ impl Counter for TokenBucket {
         state.ticks = (full_ticks % self.ticks_per_us) as u16;
     }
 
+    #[inline]
     fn standing(&self, state: &TokenBucketState, now: Timestamp) -> Standing {
         if self.token_ticks == 0 {
             return Standing::default();
@@ -176,6 +185,7 @@ impl Counter for TokenBucket {
         Standing { remaining, reset: self.span(missing), next: self.span(next) }
     }
 
+    #[inline]
     fn expires_at(&self, state: &TokenBucketState) -> Timestamp {
         state.full_at.after(Span::from_micros(u64::from(state.ticks > 0)))
     }

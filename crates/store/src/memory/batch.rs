@@ -123,7 +123,9 @@ fn decide<'g>(
     now: Timestamp,
     guard: &'g Guard,
 ) -> Result<(), Again> {
-    let has_twins = twins::any(slots);
+    // The usual batch: limits in the order that they were installed in, each once.
+    let is_plain = slots.windows(2).all(|pair| pair[0].bank.id < pair[1].bank.id);
+    let has_twins = !is_plain && twins::any(slots);
     if slots.iter().any(Slot::vetoes) {
         if !has_twins {
             return Ok(());
@@ -134,7 +136,7 @@ fn decide<'g>(
     if has_twins {
         twins::charge(store, slots, now, guard)?;
     } else if make_room(store, slots, now, guard) {
-        charge_apart(slots, guard)?;
+        charge_apart(slots, is_plain, guard)?;
     }
     count_at_cap(store, slots);
     Ok(())
@@ -180,9 +182,10 @@ fn make_room<'g>(store: &MemoryStore, slots: &mut [Slot<'_, '_, 'g>], now: Times
 }
 
 /// Charges a batch whose counters are all different.
-fn charge_apart(slots: &mut [Slot<'_, '_, '_>], guard: &Guard) -> Result<(), Again> {
+fn charge_apart(slots: &mut [Slot<'_, '_, '_>], is_plain: bool, guard: &Guard) -> Result<(), Again> {
     let mut held = SmallVec::<[(usize, Held<'_>); USUAL]>::new();
-    for at in lock_order(slots) {
+    let mut has_changed = false;
+    for at in lock_order(slots, is_plain) {
         let slot = &mut slots[at];
         let Some(spot) = slot.spot else {
             if slot.asks_in_vain() && !slot.is_still_unmade(guard)? {
@@ -193,10 +196,11 @@ fn charge_apart(slots: &mut [Slot<'_, '_, '_>], guard: &Guard) -> Result<(), Aga
         let lock = spot.table.cells.cell(spot.index).lock()?;
         if lock.word() != slot.look.word {
             slot.look_again(spot, &lock);
+            has_changed = true;
         }
         held.push((at, lock));
     }
-    if slots.iter().any(Slot::vetoes) {
+    if has_changed && slots.iter().any(Slot::vetoes) {
         return Ok(());
     }
     for (at, lock) in &mut held {
@@ -213,13 +217,12 @@ fn charge_apart(slots: &mut [Slot<'_, '_, '_>], guard: &Guard) -> Result<(), Aga
 
 /// The order in which every batch locks: limit by limit (the most specific was installed first, so
 /// the busiest counter is held the shortest), then by address. Charges without a cell come last.
-fn lock_order(slots: &[Slot<'_, '_, '_>]) -> SmallVec<[usize; USUAL]> {
+fn lock_order(slots: &[Slot<'_, '_, '_>], is_plain: bool) -> SmallVec<[usize; USUAL]> {
     let mut order = SmallVec::<[usize; USUAL]>::new();
     for at in 0..slots.len() {
         order.push(at);
     }
-    // Usually they are in order already: a policy's limits are installed in the order of its checks.
-    if !slots.is_sorted_by_key(Slot::rank) {
+    if !is_plain {
         order.sort_unstable_by_key(|at| slots[*at].rank());
     }
     order
