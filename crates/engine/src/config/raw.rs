@@ -1,0 +1,134 @@
+//! The keys of a limits file, and how a group of keys is read.
+//!
+//! The tables here are the one list of what the file may say; the JSON Schema is kept equal to
+//! them by a test. A key that belongs to a later version of tidegate is refused by its name.
+
+use super::fault::{Finding, Findings, quoted};
+use super::place::Place;
+use super::suggest::did_you_mean;
+use super::tree::{Entry, Kind, Node};
+
+/// The keys that a group may have.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    /// Those that are read.
+    pub(crate) known: &'static [&'static str],
+    /// Those that the file format has and this version does not.
+    pub(crate) later: &'static [&'static str],
+}
+
+/// The file itself.
+pub(crate) const FILE: Keys = Keys {
+    known: &["listen", "admin", "mode", "headers", "limits", "store"],
+    later: &["prices", "identity", "upstreams", "routes", "rls"],
+};
+/// `admin`.
+pub(crate) const ADMIN: Keys = Keys { known: &["addr", "token"], later: &[] };
+/// `headers`.
+pub(crate) const HEADERS: Keys = Keys { known: &["x_ratelimit", "ietf", "retry_after", "reset"], later: &[] };
+/// `store`.
+pub(crate) const STORE: Keys = Keys { known: &["backend", "memory"], later: &["redis", "durable"] };
+/// `store.memory`.
+pub(crate) const MEMORY: Keys = Keys { known: &["max_keys", "at_cap", "names"], later: &[] };
+/// An item of `limits`.
+pub(crate) const LIMIT: Keys = Keys {
+    known: &[
+        "name",
+        "level",
+        "per",
+        "rate",
+        "quota",
+        "period",
+        "burst",
+        "algorithm",
+        "unit",
+        "when",
+        "cost",
+        "overrides",
+        "mode",
+        "missing",
+        "order",
+        "timezone",
+        "anchor_day",
+    ],
+    later: &["on_failure", "share", "reserve", "on_expiry"],
+};
+/// `cost`.
+pub(crate) const COST: Keys = Keys { known: &["base", "by"], later: &[] };
+/// An item of `overrides`.
+pub(crate) const OVERRIDE: Keys = Keys { known: &["when", "rate", "quota", "burst"], later: &[] };
+/// A condition that is a group.
+pub(crate) const TEST: Keys = Keys { known: &["prefix", "glob", "absent"], later: &[] };
+/// `missing`, where it is a group.
+pub(crate) const MISSING: Keys = Keys { known: &["value"], later: &[] };
+
+/// A group of keys, each of which is one that the group may have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group<'n, 't> {
+    /// Where it begins.
+    pub(crate) place: Place,
+    entries: &'n [Entry<'t>],
+}
+
+impl<'n, 't> Group<'n, 't> {
+    /// Reads `node` as a group of `keys`; `whose` says in messages which group it is. Keys that it
+    /// may not have are told and left aside.
+    pub(crate) fn read(node: &'n Node<'t>, keys: &Keys, whose: &str, findings: &mut Findings) -> Option<Self> {
+        let entries = entries(node, whose, &format!("its keys: {}", keys.known.join(", ")), findings)?;
+        for entry in entries.iter().filter(|entry| !keys.known.contains(&&*entry.key)) {
+            findings.push(unknown_key(entry, keys, whose, findings.is_full()));
+        }
+        Some(Self { place: node.place, entries })
+    }
+
+    /// The value of `key`, if it is there.
+    pub(crate) fn value(&self, key: &str) -> Option<&'n Node<'t>> {
+        self.entry(key).map(|entry| &*entry.value)
+    }
+
+    /// The place of `key`, or of the whole group if it is not there.
+    pub(crate) fn key_place(&self, key: &str) -> Place {
+        self.entry(key).map_or(self.place, |entry| entry.place)
+    }
+
+    /// How many keys it has, those included that it may not have.
+    pub(crate) fn key_count(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn entry(&self, key: &str) -> Option<&'n Entry<'t>> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+}
+
+/// The keys and values of `node`, whatever the keys are.
+pub(crate) fn entries<'n, 't>(
+    node: &'n Node<'t>,
+    whose: &str,
+    hint: &str,
+    findings: &mut Findings,
+) -> Option<&'n [Entry<'t>]> {
+    match &node.kind {
+        Kind::Map(entries) => Some(entries),
+        Kind::Broken => None,
+        _ => {
+            let message = format!("{whose} has to be a group of keys, not {}", node.describe());
+            findings.push(Finding::new(node.place, message).hint(hint));
+            None
+        }
+    }
+}
+
+fn unknown_key(entry: &Entry<'_>, keys: &Keys, whose: &str, told_anyway: bool) -> Finding {
+    let key = &*entry.key;
+    if keys.later.contains(&key) {
+        return Finding::new(entry.place, format!("'{key}' in {whose} is not built into this version of tidegate"))
+            .hint("remove it");
+    }
+    let finding = Finding::new(entry.place, format!("unknown key {} in {whose}", quoted(key)));
+    if told_anyway {
+        return finding;
+    }
+    let suggestion = did_you_mean(key, keys.known.iter().copied());
+    finding.hint(suggestion.unwrap_or_else(|| format!("its keys: {}", keys.known.join(", "))))
+}
