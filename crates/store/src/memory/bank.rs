@@ -213,15 +213,19 @@ impl Bank {
         let mut heap_bytes = 0;
         for (index, _) in table.cells.keys() {
             if let Algorithm::SlidingWindow(rule) = &self.algorithm {
-                heap_bytes += trim(rule, table, index, now);
+                trim(rule, table, index, now);
             }
+            let word = table.cells.cell(index).read();
+            if !word.is_ok_and(|word| self.expires_at(table, index, word) > now) {
+                continue;
+            }
+            live += 1;
+            heap_bytes += table.log(index).map_or(0, |log| log.heap_bytes());
             if self.named
                 && let Some(name) = table.name(index)
             {
                 heap_bytes += name.iter().map(|value| value.len() + 16).sum::<usize>();
             }
-            let word = table.cells.cell(index).read();
-            live += usize::from(word.is_ok_and(|word| self.expires_at(table, index, word) > now));
         }
         (live, heap_bytes)
     }
@@ -238,8 +242,8 @@ impl Bank {
     }
 }
 
-/// Drops what has left a log's window; returns the bytes that the rest takes on the heap.
-fn trim(rule: &SlidingWindow, table: &Table, index: usize, now: Timestamp) -> usize {
+/// Drops what has left a log's window.
+fn trim(rule: &SlidingWindow, table: &Table, index: usize, now: Timestamp) {
     let has_left =
         |log: &SlidingWindowState| log.entries().next().is_some_and(|(oldest, _)| oldest.after(rule.window()) <= now);
     let due = table.log(index).is_some_and(|log| has_left(&log));
@@ -251,7 +255,6 @@ fn trim(rule: &SlidingWindow, table: &Table, index: usize, now: Timestamp) -> us
         table.set_summary(index, log.summary());
         held.set(held.word() + 1);
     }
-    table.log(index).map_or(0, |log| log.heap_bytes())
 }
 
 impl Drop for Bank {
