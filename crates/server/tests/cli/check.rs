@@ -1,0 +1,114 @@
+//! `tidegate check`.
+
+use serde_json::json;
+
+use crate::process::{command, example, repository, tidegate, tidegate_reading};
+
+/// Limits that are allowed and not meant: the second never refuses anything.
+const SUSPECT: &str = "\
+limits:
+  - {name: everyone, per: [], rate: 10/min}
+  - {name: shadow, per: [], rate: 20/min}
+";
+
+fn in_this_folder(arguments: &[&str]) -> crate::process::Ended {
+    let folder = repository("crates/server/tests/cli");
+    command().current_dir(folder).args(arguments).output().unwrap().into()
+}
+
+#[test]
+fn every_fault_is_told_in_one_go() {
+    let ended = in_this_folder(&["check", "faulty.yaml"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (1, ""));
+    insta::assert_snapshot!(ended.stdout);
+}
+
+#[test]
+fn faults_as_json() {
+    let ended = in_this_folder(&["check", "faulty.yaml", "--json"]);
+    assert_eq!(ended.code, 1);
+    let report = ended.json();
+    assert_eq!(report["ok"], false);
+    let file = &report["files"][0];
+    assert_eq!((&file["file"], &file["ok"], &file["limits"]), (&json!("faulty.yaml"), &json!(false), &json!(null)));
+    let faults = file["faults"].as_array().unwrap();
+    assert!(faults.len() >= 6, "{faults:?}");
+    assert_eq!((&faults[0]["line"], &faults[0]["column"]), (&json!(2), &json!(7)));
+    assert!(faults.iter().all(|fault| fault["message"].is_string()));
+    let in_text = in_this_folder(&["check", "faulty.yaml"]).stdout;
+    assert_eq!(in_text.matches(": fault: ").count(), faults.len(), "text and JSON tell the same");
+}
+
+#[test]
+fn warnings_fail_only_when_strict() {
+    let mild = tidegate_reading(SUSPECT, &["check", "-"]);
+    assert_eq!(mild.code, 0, "{mild:?}");
+    assert!(mild.stdout.starts_with("<stdin>:3:"), "{}", mild.stdout);
+    assert!(mild.stdout.contains(": warning: "), "{}", mild.stdout);
+    assert!(mild.stdout.ends_with("<stdin>: ok (2 limits, 1 warning)\n"), "{}", mild.stdout);
+
+    let strict = tidegate_reading(SUSPECT, &["check", "--strict", "-"]);
+    assert_eq!(strict.code, 1, "{strict:?}");
+    assert!(strict.stdout.ends_with("<stdin>: not ok (2 limits, 1 warning)\n"), "{}", strict.stdout);
+
+    let report = tidegate_reading(SUSPECT, &["check", "--strict", "-", "--json"]);
+    assert_eq!((report.code, &report.json()["ok"]), (1, &json!(false)));
+    assert_eq!(report.json()["files"][0]["warnings"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn several_files_are_all_checked() {
+    let good = example("quickstart.yaml");
+    let bad = repository("crates/server/tests/cli/faulty.yaml").display().to_string();
+    let ended = tidegate(&["check", &bad, &good]);
+    assert_eq!(ended.code, 1);
+    assert!(ended.stdout.contains(&format!("{good}: ok (4 limits, 0 warnings)\n")), "{}", ended.stdout);
+    assert!(ended.stdout.ends_with("1 file well, 1 with something to correct\n"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_file_that_is_not_there() {
+    let ended = tidegate(&["check", "no/such/limits.yaml"]);
+    assert_eq!(ended.code, 1);
+    assert!(ended.stdout.starts_with("no/such/limits.yaml: fault: the file cannot be read: "), "{}", ended.stdout);
+    assert!(ended.stdout.contains("`tidegate init` writes one"), "{}", ended.stdout);
+}
+
+/// Examples that have something worth a warning, and how often.
+const WARNED: [(&str, usize); 1] = [("kill-switch.yaml", 3)];
+
+#[test]
+fn every_example_passes() {
+    let mut names: Vec<String> = std::fs::read_dir(repository("examples"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".yaml"))
+        .collect();
+    names.sort();
+    assert!(names.len() >= 5, "{names:?}");
+    for name in &names {
+        let ended = tidegate(&["check", &example(name), "--json"]);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let expected = WARNED.iter().find(|(warned, _)| warned == name).map_or(0, |(_, times)| *times);
+        let warnings = ended.json()["files"][0]["warnings"].as_array().unwrap().clone();
+        assert_eq!(warnings.len(), expected, "{name}: {warnings:?}");
+        let zero = |warning: &serde_json::Value| warning["message"].as_str().unwrap().contains(" is 0: ");
+        assert!(warnings.iter().all(zero), "{name}: {warnings:?}");
+    }
+}
+
+#[test]
+fn piped_output_has_no_escape_codes() {
+    let ended = in_this_folder(&["check", "faulty.yaml"]);
+    assert!(!ended.stdout.contains('\u{1b}'), "{}", ended.stdout);
+    let forced = command().env("CLICOLOR_FORCE", "1").args(["check", &example("quickstart.yaml")]).output().unwrap();
+    assert!(String::from_utf8_lossy(&forced.stdout).contains('\u{1b}'), "colours can be asked for");
+}
+
+#[test]
+fn what_the_file_says_cannot_act_on_the_terminal() {
+    let file = "limits: [{name: \"a\\u001b[2Jb\", per: [\"x\\u001b[31m\"], rate: 1/min}]";
+    let ended = tidegate_reading(file, &["check", "-"]);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(!ended.stdout.contains('\u{1b}'), "{}", ended.stdout);
+}
