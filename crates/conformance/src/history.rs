@@ -7,13 +7,14 @@
 //! points with equal open operations and equal counters are visited once.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tidegate_core::{Algorithm, Cost, Mode, Timestamp};
 use tidegate_store::{At, Batch, Charge, Key, LimitId, Op, Store};
 
-use crate::limits::block_on;
+use crate::limits::{START, block_on};
 use crate::reference::Reference;
 
 /// The most operations that a history may have: one bit each.
@@ -153,6 +154,41 @@ impl Answer {
             (Self::Charged(own), Self::Charged(other)) if !own.admitted => !other.admitted,
             _ => self == reference,
         }
+    }
+}
+
+impl fmt::Display for History {
+    /// A line an operation, in the order of the calls.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut all: Vec<&Operation> = self.operations.iter().collect();
+        all.sort_by_key(|operation| operation.called);
+        for Operation { call, answer, called, returned } in all {
+            write!(f, "\n{called:>3}-{returned:<3}")?;
+            match call {
+                Call::Charge(asked, now) => {
+                    write!(f, " at +{}", now.since(START))?;
+                    for Asked { limit, key, algorithm, units, mode, op } in asked {
+                        let (name, most) = (algorithm.name(), algorithm.capacity());
+                        write!(f, "; {op:?} {units} of {name}({most}) {}/{key}, {mode}", limit.0)?;
+                    }
+                }
+                Call::Reset(limit, key, now) => write!(f, " at +{}; reset {}/{key}", now.since(START), limit.0)?,
+            }
+            match answer {
+                Answer::Charged(batch) => {
+                    write!(f, " -> {}", if batch.admitted { "admitted" } else { "refused" })?;
+                    for row in &batch.rows {
+                        write!(
+                            f,
+                            "; {:?}, {} left, reset {}",
+                            row.verdict, row.standing.remaining, row.standing.reset
+                        )?;
+                    }
+                }
+                Answer::Reset(was) => write!(f, " -> {was}")?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -184,13 +184,11 @@ fn make_room<'g>(store: &MemoryStore, slots: &mut [Slot<'_, '_, 'g>], now: Times
 /// Charges a batch whose counters are all different.
 fn charge_apart(slots: &mut [Slot<'_, '_, '_>], is_plain: bool, guard: &Guard) -> Result<(), Again> {
     let mut held = SmallVec::<[(usize, Held<'_>); USUAL]>::new();
-    let mut has_changed = false;
+    let (mut has_changed, mut asks_in_vain) = (false, false);
     for at in lock_order(slots, is_plain) {
         let slot = &mut slots[at];
         let Some(spot) = slot.spot else {
-            if slot.asks_in_vain() && !slot.is_still_unmade(guard)? {
-                return Err(Again);
-            }
+            asks_in_vain |= slot.asks_in_vain();
             continue;
         };
         let lock = spot.table.cells.cell(spot.index).lock()?;
@@ -203,6 +201,10 @@ fn charge_apart(slots: &mut [Slot<'_, '_, '_>], is_plain: bool, guard: &Guard) -
     if has_changed && slots.iter().any(Slot::vetoes) {
         return Ok(());
     }
+    // With all others locked, this is the instant that all charges are judged at.
+    if asks_in_vain && has_been_made(slots, guard)? {
+        return Err(Again);
+    }
     for (at, lock) in &mut held {
         let slot = &mut slots[*at];
         if let Some(spot) = slot.spot
@@ -213,6 +215,16 @@ fn charge_apart(slots: &mut [Slot<'_, '_, '_>], is_plain: bool, guard: &Guard) -
         }
     }
     Ok(())
+}
+
+/// Whether a counter is there by now that some charge asked for in vain.
+fn has_been_made(slots: &[Slot<'_, '_, '_>], guard: &Guard) -> Result<bool, Closed> {
+    for slot in slots {
+        if slot.asks_in_vain() && !slot.is_still_unmade(guard)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The order in which every batch locks: limit by limit (the most specific was installed first, so
@@ -257,7 +269,7 @@ impl Slot<'_, '_, '_> {
 
     /// Whether this charge was answered by a counter that was not there, and makes none.
     fn asks_in_vain(&self) -> bool {
-        self.charge.op == Op::Peek && self.charge.cost > Cost::ZERO
+        self.spot.is_none() && !self.at_cap
     }
 
     fn is_still_unmade(&self, guard: &Guard) -> Result<bool, Closed> {

@@ -19,6 +19,8 @@ use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use super::interruption::point;
+
 /// The lock bit of a word.
 const LOCK: u64 = 1 << 63;
 /// The word of a cell whose table has been replaced.
@@ -84,6 +86,7 @@ impl Cells {
     /// # Errors
     /// [`Closed`] if the table has been replaced.
     pub fn find(&self, hash: Hash, same: impl Fn(usize) -> bool) -> Result<Place, Closed> {
+        point();
         let home = self.home(hash);
         for step in 0..self.lines.len() {
             let line = if home + step < self.lines.len() { home + step } else { home + step - self.lines.len() };
@@ -103,6 +106,7 @@ impl Cells {
     /// Takes the free cell at `index` for the key; false if another key, or this one in another
     /// thread, was faster: search again.
     pub fn claim(&self, index: usize, hash: Hash) -> bool {
+        point();
         let tag = &self.cell(index).tag;
         tag.compare_exchange(FREE_TAG, hash.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
@@ -111,6 +115,7 @@ impl Cells {
     /// index, hash and last word of a cell that has a key.
     pub fn close(&self, mut moved: impl FnMut(usize, Hash, u64)) {
         for index in 0..self.count() {
+            point();
             let cell = self.cell(index);
             let free = cell.tag.compare_exchange(FREE_TAG, CLOSED_TAG, Ordering::AcqRel, Ordering::Acquire);
             if let Err(tag) = free
@@ -170,6 +175,7 @@ impl Cell {
     /// # Errors
     /// [`Closed`] if the table has been replaced.
     pub fn read(&self) -> Result<u64, Closed> {
+        point();
         match self.word.load(Ordering::Acquire) {
             CLOSED => Err(Closed),
             word => Ok(word & !LOCK),
@@ -179,6 +185,7 @@ impl Cell {
     /// Whether the word still is what a look found, and no writer is at it: then nothing was
     /// committed since.
     pub fn is_still(&self, word: u64) -> bool {
+        point();
         self.word.load(Ordering::Acquire) == word
     }
 
@@ -196,6 +203,7 @@ impl Cell {
             }
             if before & LOCK == 0 {
                 let seen = look();
+                point();
                 // What was looked at is loaded before the word is loaded again.
                 fence(Ordering::Acquire);
                 if self.word.load(Ordering::Relaxed) == before {
@@ -211,6 +219,7 @@ impl Cell {
     /// # Errors
     /// [`Closed`] if the table has been replaced.
     pub fn lock(&self) -> Result<Held<'_>, Closed> {
+        point();
         let mut spin = Spin::default();
         loop {
             let word = self.word.load(Ordering::Relaxed);
@@ -258,6 +267,7 @@ impl Held<'_> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
+        point();
         self.cell.word.store(self.word, Ordering::Release);
     }
 }

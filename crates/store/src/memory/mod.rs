@@ -14,6 +14,8 @@
 mod bank;
 mod batch;
 pub mod cells;
+#[doc(hidden)]
+pub mod interruption;
 mod judge;
 mod page;
 mod table;

@@ -9,6 +9,7 @@ use tidegate_core::algorithm::{
 };
 
 use super::cells::{Cells, Closed, Hash, Place};
+use super::interruption::point;
 use crate::charge::Key;
 
 /// The values of a key, kept where counters are to be listed or must never be mistaken.
@@ -207,6 +208,7 @@ impl<const N: usize> Numbers<N> {
 
     fn write(&self, numbers: [u64; N]) {
         for (to, number) in self.0.iter().zip(numbers) {
+            point();
             to.store(number, Ordering::Relaxed);
         }
     }

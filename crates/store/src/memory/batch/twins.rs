@@ -3,7 +3,7 @@
 //! Such a batch comes from several requests decided as one; the charges of one request are all of
 //! different limits.
 
-use super::{Again, Slot, make_room};
+use super::{Again, Slot, has_been_made, make_room};
 use crate::charge::Op;
 use crate::memory::MemoryStore;
 use crate::memory::bank::Spot;
@@ -71,10 +71,8 @@ fn charge_known<'b>(slots: &mut [Slot<'b, '_, '_>], guard: &Guard) -> Result<Kno
     if counters.iter().any(|counter| counter.taken && counter.held.is_none()) {
         return Ok(Known::WantsRoom);
     }
-    for slot in slots.iter() {
-        if slot.spot.is_none() && slot.asks_in_vain() && !slot.is_still_unmade(guard)? {
-            return Err(Again);
-        }
+    if has_been_made(slots, guard)? {
+        return Err(Again);
     }
     for Counter { held, state, taken, .. } in counters {
         if let (Some((spot, mut lock)), Some(state), true) = (held, state, taken) {
