@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use tidegate::{Engine, Policy};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::admin::{Door, OpenToAll};
-use crate::bounds::Bounds;
+use crate::bounds::{Bounds, LARGE_BODIES_MAX};
 use crate::http::{Listener, Readiness, Shared, admin_router, bind, check_router};
 use crate::metrics::Metrics;
 use crate::reload::{LimitsFile, Reloader, Reloads};
@@ -112,7 +112,9 @@ impl Server {
         metrics.reloads.loaded(engine.now());
         let (reloader, reloads) = settings.file.map(Reloader::new).unzip();
         let bounds = Arc::new(settings.bounds);
-        let shared = Shared { engine, metrics, bounds, readiness: Readiness::default(), door, reloads };
+        let large_bodies = Semaphore::new(LARGE_BODIES_MAX);
+        let readiness = Readiness::default();
+        let shared = Shared { engine, metrics, bounds, readiness, large_bodies, door, reloads };
         Ok(Self { shared: Arc::new(shared), check, admin, check_addr, admin_addr, reloader })
     }
 

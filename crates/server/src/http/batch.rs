@@ -24,7 +24,7 @@ struct Results<'a> {
 pub(crate) async fn batch(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
     let timer = shared.metrics.batch_timer();
     let (parts, body) = request.into_parts();
-    let text = body::read(&parts, body, shared.bounds.body_wait).await?;
+    let text = body::read(&shared, &parts, body).await?;
     let asked = AskedBatch::parse(text.as_str())?;
     let pairs: Vec<Pairs<'_>> = asked.checks.iter().map(|check| check.pairs()).collect();
     let requests: Vec<_> = asked.checks.iter().zip(&pairs).map(|(check, pairs)| check.request(pairs)).collect();

@@ -24,7 +24,7 @@ struct Nothing {}
 /// `POST`: begins one.
 pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let text = body::read(&parts, body, shared.bounds.body_wait).await?;
+    let text = body::read(&shared, &parts, body).await?;
     let root = At::Root;
     let [when, lasts, reason, by] = root.members(asked::parse(text.as_str())?, ["when", "for", "reason", "by"])?;
     let at_when = root.key("when");

@@ -8,9 +8,11 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::problem::Problem;
-use crate::bounds::BODY_BYTES_MAX;
+use super::state::Shared;
+use crate::bounds::{BODY_BYTES_MAX, SMALL_BODY_BYTES_MAX};
 
 /// How much more than the largest body is read and thrown away before 413 is said: a client that
 /// is still sending when the connection closes may never see the answer.
@@ -20,50 +22,71 @@ const DISCARDED_BYTES_MAX: u64 = 8 * 1024 * 1024;
 ///
 /// # Errors
 /// 415 for a body that does not claim to be plain JSON, 413 above 1 MiB, 408 when it is not
-/// complete after `wait`, 400 when it breaks off or is not UTF-8.
-pub(crate) async fn read(parts: &Parts, body: Body, wait: Duration) -> Result<Text, Problem> {
+/// complete in time, 400 when it breaks off or is not UTF-8.
+pub(crate) async fn read<'s>(shared: &'s Shared, parts: &Parts, body: Body) -> Result<Text<'s>, Problem> {
     check_type(&parts.headers)?;
-    let bytes = match tokio::time::timeout(wait, collect(body)).await {
+    let wait = shared.bounds.body_wait;
+    let mut incoming = Incoming { body, place: None };
+    let bytes = match tokio::time::timeout(wait, incoming.collect(&shared.large_bodies)).await {
         Ok(collected) => collected?,
-        Err(_) => {
-            let detail = format!("the body was not complete {} after the headers; send it in one go", seconds(wait));
-            return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail).closing());
-        }
+        Err(_) => return Err(late(wait)),
     };
     match std::str::from_utf8(&bytes) {
-        Ok(_) => Ok(Text(bytes)),
+        Ok(_) => Ok(Text { bytes, _place: incoming.place }),
         Err(error) => {
             Err(Problem::bad_request(format!("the body is not UTF-8 text (byte {})", error.valid_up_to())))
         }
     }
 }
 
-/// A body that is UTF-8.
-pub(crate) struct Text(Bytes);
+/// A body that is UTF-8. It keeps its place among the large ones while it is used.
+pub(crate) struct Text<'s> {
+    bytes: Bytes,
+    _place: Option<SemaphorePermit<'s>>,
+}
 
-impl Text {
+impl Text<'_> {
     /// The text.
     pub(crate) fn as_str(&self) -> &str {
         // It was checked when it was made; checking a kilobyte again takes some 30 ns.
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        std::str::from_utf8(&self.bytes).unwrap_or_default()
     }
 }
 
-async fn collect(mut body: Body) -> Result<Bytes, Problem> {
-    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
-        return Err(too_large(body).await);
+/// A body that is being read.
+struct Incoming<'s> {
+    body: Body,
+    place: Option<SemaphorePermit<'s>>,
+}
+
+impl<'s> Incoming<'s> {
+    async fn collect(&mut self, large_bodies: &'s Semaphore) -> Result<Bytes, Problem> {
+        if self.body.size_hint().lower() > BODY_BYTES_MAX as u64 {
+            return Err(too_large(&mut self.body).await);
+        }
+        // Nearly every body comes in one piece, which then needs no copy.
+        let Some(first) = next(&mut self.body).await? else { return Ok(Bytes::new()) };
+        let Some(second) = next(&mut self.body).await? else { return Ok(first) };
+        let mut whole = BytesMut::with_capacity(first.len() + second.len());
+        whole.extend_from_slice(&first);
+        whole.extend_from_slice(&second);
+        drop((first, second));
+        while whole.len() <= BODY_BYTES_MAX {
+            if self.place.is_none() && whole.len() > SMALL_BODY_BYTES_MAX {
+                // Never closed. What is not read stays in the system's buffers, which push back.
+                self.place = large_bodies.acquire().await.ok();
+            }
+            let Some(part) = next(&mut self.body).await? else { return Ok(whole.freeze()) };
+            whole.extend_from_slice(&part);
+        }
+        Err(too_large(&mut self.body).await)
     }
-    // Nearly every body comes in one piece, which then needs no copy.
-    let Some(first) = next(&mut body).await? else { return Ok(Bytes::new()) };
-    let Some(second) = next(&mut body).await? else { return Ok(first) };
-    let mut whole = BytesMut::with_capacity(first.len() + second.len());
-    whole.extend_from_slice(&first);
-    whole.extend_from_slice(&second);
-    while whole.len() <= BODY_BYTES_MAX {
-        let Some(part) = next(&mut body).await? else { return Ok(whole.freeze()) };
-        whole.extend_from_slice(&part);
-    }
-    Err(too_large(body).await)
+}
+
+fn late(wait: Duration) -> Problem {
+    let wait_secs = wait.as_secs_f64();
+    let detail = format!("the body was not complete {wait_secs} s after the headers; send it in one go, or retry later");
+    Problem::new(StatusCode::REQUEST_TIMEOUT, detail).closing()
 }
 
 /// The next piece of data; trailers are dropped.
@@ -77,10 +100,10 @@ async fn next(body: &mut Body) -> Result<Option<Bytes>, Problem> {
     Ok(None)
 }
 
-async fn too_large(mut body: Body) -> Problem {
+async fn too_large(body: &mut Body) -> Problem {
     let mut left = DISCARDED_BYTES_MAX;
     if body.size_hint().lower() <= left {
-        while let Ok(Some(part)) = next(&mut body).await {
+        while let Ok(Some(part)) = next(body).await {
             left = left.saturating_sub(part.len() as u64);
             if left == 0 {
                 break;
@@ -113,10 +136,6 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
         None | Some("utf-8" | "utf8" | "us-ascii") => Ok(()),
         Some(_) => refuse("the charset is not UTF-8; send UTF-8"),
     }
-}
-
-fn seconds(wait: Duration) -> String {
-    format!("{} s", wait.as_secs_f64())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::state::Shared;
 pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
     let timer = shared.metrics.check_timer();
     let (parts, body) = request.into_parts();
-    let text = body::read(&parts, body, shared.bounds.body_wait).await?;
+    let text = body::read(&shared, &parts, body).await?;
     let asked = Asked::parse(text.as_str())?;
     let pairs = asked.pairs();
     let decision = shared.engine.decide(&asked.request(&pairs)).await;

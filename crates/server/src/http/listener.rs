@@ -22,7 +22,7 @@ const BACKLOG: u32 = 4096;
 const EXHAUSTED_REST: Duration = Duration::from_millis(100);
 /// What a connection above the cap is told.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
-content-length: 152\r\nconnection: close\r\nretry-after: 1\r\n\r\n\
+content-length: 155\r\nconnection: close\r\nretry-after: 1\r\n\r\n\
 {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"detail\":\"all connections of this listener are in use; reuse connections, or retry later\"}";
 
 /// Binds `addr` (`host:port`; port 0 takes a free one) and listens.

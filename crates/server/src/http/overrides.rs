@@ -30,7 +30,7 @@ struct Numbers {
 /// `POST`: begins one.
 pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let text = body::read(&parts, body, shared.bounds.body_wait).await?;
+    let text = body::read(&shared, &parts, body).await?;
     let root = At::Root;
     let keys = ["limit", "when", "rate", "quota", "burst", "for", "reason", "by"];
     let [limit, when, rate, quota, burst, lasts, reason, by] = root.members(asked::parse(text.as_str())?, keys)?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidegate::Engine;
+use tokio::sync::Semaphore;
 
 use crate::admin::Door;
 use crate::bounds::Bounds;
@@ -16,6 +17,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) bounds: Arc<Bounds>,
     pub(crate) readiness: Readiness,
+    /// Places for bodies that are not small.
+    pub(crate) large_bodies: Semaphore,
     pub(crate) door: Door,
     /// None where the policy did not come from a file.
     pub(crate) reloads: Option<Reloads>,

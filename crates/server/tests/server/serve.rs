@@ -1,0 +1,184 @@
+//! The command `tidegate serve`, as a process.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{PATIENCE, get, post, send};
+
+const LIMITS: &str = "limits:\n  - { name: agent-minute, per: [org, agent], rate: 4/min }\n";
+
+/// A process that is killed when the test ends.
+struct Process {
+    child: Child,
+    check: SocketAddr,
+    admin: SocketAddr,
+    first_line: String,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn file(folder: &Path, text: &str) -> PathBuf {
+    let path = folder.join("limits.yaml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn command(path: &Path, options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.arg("serve").arg(path).args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).args(options);
+    command.env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn start(path: &Path, options: &[&str]) -> Process {
+    let mut child = command(path, options).spawn().unwrap();
+    let mut first_line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut first_line).unwrap();
+    child.stdout = Some(stdout.into_inner());
+    let addr = |name: &str| {
+        let at = first_line.find(&format!("{name}=http://")).unwrap_or_else(|| panic!("{first_line}"));
+        let rest = &first_line[at + name.len() + "=http://".len()..];
+        rest.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let (check, admin) = (addr("check"), addr("admin"));
+    Process { child, check, admin, first_line }
+}
+
+impl Process {
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    /// Waits for the end: whether it ended well, and what it logged.
+    async fn end(mut self) -> (bool, String) {
+        let mut stderr = self.child.stderr.take().unwrap();
+        let ended = tokio::task::spawn_blocking(move || {
+            let mut log = String::new();
+            stderr.read_to_string(&mut log).unwrap();
+            (self.child.wait().unwrap().success(), log)
+        });
+        tokio::time::timeout(PATIENCE, ended).await.expect("the process ends").unwrap()
+    }
+}
+
+fn run(path: &Path, options: &[&str]) -> Output {
+    command(path, options).output().unwrap()
+}
+
+#[tokio::test]
+async fn it_says_where_it_listens_and_ends_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = start(&file(folder.path(), LIMITS), &[]);
+    assert_eq!(process.first_line, format!("listening check=http://{} admin=http://{}\n", process.check, process.admin));
+    let check = post("/v1/check", r#"{"attributes": {"org": "acme", "agent": "a1"}}"#);
+    assert_eq!(send(process.check, &check).await.status, 200);
+    assert_eq!(send(process.admin, &get("/metrics")).await.status, 200);
+    process.signal("TERM");
+    let (well, log) = process.end().await;
+    assert!(well, "{log}");
+    assert!(log.contains("draining") && log.contains("SIGTERM") && log.contains("drained"), "{log}");
+    assert!(!log.contains('\x1b'), "no colours where it is no terminal");
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_it_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = start(&file(folder.path(), LIMITS), &[]);
+    process.signal("INT");
+    assert!(process.end().await.0);
+}
+
+#[tokio::test]
+async fn a_hangup_reads_the_file_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path(), LIMITS);
+    let process = start(&path, &["--log-format", "json"]);
+    file(folder.path(), "limits:\n  - { name: org-minute, per: [org], rate: 4/min }\n");
+    process.signal("HUP");
+    let changed = async {
+        while send(process.check, &get("/v1/limits")).await.json()["limits"][0]["name"] != "org-minute" {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, changed).await.expect("the limits change");
+    process.signal("TERM");
+    let (_, log) = process.end().await;
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let reloaded = lines.iter().find(|line| line["message"] == "limits reloaded").expect("it is in the log");
+    assert_eq!((&reloaded["target"], &reloaded["kept"]), (&"audit".into(), &0.into()));
+    assert!(reloaded["added"].as_str().unwrap().contains("org-minute"), "{reloaded}");
+}
+
+#[tokio::test]
+async fn the_hints_are_true() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = start(&file(folder.path(), LIMITS), &["--hints"]);
+    let mut text = String::new();
+    let mut stdout = BufReader::new(process.child.stdout.take().unwrap());
+    while !text.contains("/metrics") {
+        assert!(stdout.read_line(&mut text).unwrap() > 0, "{text}");
+    }
+    assert!(text.contains("Try 5 in a row, of which limit 'agent-minute' refuses the last (429)"), "{text}");
+    let line = text.lines().find(|line| line.contains("for i in")).unwrap().trim();
+    // A fixed window may end between two requests, once.
+    let try_it = || {
+        let shell = Command::new("sh").args(["-c", line]).output().unwrap();
+        String::from_utf8(shell.stdout).unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let statuses = try_it();
+    assert!(statuses == ["200", "200", "200", "200", "429"] || try_it().contains(&"429".to_owned()), "{statuses:?}");
+}
+
+#[test]
+fn every_fault_of_the_file_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path(), "limits:\n  - { name: a, pre: [org], rate: 5/min }\n  - { name: b, per: [], rate: 5/x }\n");
+    let output = run(&path, &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("limits.yaml:2:16: ") && told.contains("limits.yaml:3:"), "{told}");
+    let output = run(&path, &["--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(told["faults"].as_array().unwrap().len() >= 2, "{told}");
+}
+
+#[test]
+fn a_file_that_is_not_there() {
+    let output = run(Path::new("/nowhere/limits.yaml"), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("/nowhere/limits.yaml"), "{told}");
+}
+
+#[tokio::test]
+async fn a_taken_port_and_an_open_door_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path(), LIMITS);
+    let process = start(&path, &[]);
+    let taken = process.check.to_string();
+    let told = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        let output = command.arg("serve").arg(&path).args(options).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let error = told(&["--listen", &taken, "--admin", "127.0.0.1:0"]);
+    assert!(error.contains("the port is taken; choose another address with --listen"), "{error}");
+    let error = told(&["--listen", "127.0.0.1:0", "--admin", "0.0.0.0:0"]);
+    assert!(error.contains("no token guards it; set admin.token"), "{error}");
+    let error = told(&["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-level", "a=b=c"]);
+    assert!(error.contains("write error, warn, info, debug or trace"), "{error}");
+}

@@ -161,6 +161,11 @@ impl Connection {
         let _ = self.stream.write_all(bytes).await;
     }
 
+    /// Writes all of it; false if the connection ended.
+    pub(crate) async fn write_all(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).await.is_ok()
+    }
+
     /// The next answer; none if the connection was closed instead.
     pub(crate) async fn answer(&mut self) -> Option<Answer> {
         tokio::time::timeout(PATIENCE, self.read_answer()).await.expect("an answer in time")
