@@ -1,25 +1,11 @@
 //! Batches of many charges: they end, however their counters are spread.
 
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
+mod crowd;
 
+use crowd::in_time;
 use tidegate_conformance::limits::{Kind, Known, START, block_on, charge, install};
 use tidegate_core::Verdict;
 use tidegate_store::{MemorySettings, MemoryStore, Store};
-
-/// Runs `test` in a thread of its own and fails if it does not end in a minute.
-fn in_time(test: impl FnOnce() + Send + 'static) {
-    let (done, ended) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        test();
-        let _ = done.send(());
-    });
-    match ended.recv_timeout(Duration::from_mins(1)) {
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it does not end"),
-        _ => thread.join().unwrap(),
-    }
-}
 
 /// More new counters than a first table holds, in one batch: all in one shard, and spread.
 #[test]
