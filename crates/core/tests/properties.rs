@@ -389,7 +389,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(histories(300, CALENDAR_SEEDS))]
+    #![proptest_config(histories(200, CALENDAR_SEEDS))]
 
     #[test]
     fn calendar_is_its_model(

@@ -61,8 +61,8 @@ fn follow(civil: &CivilPeriod, from: Timestamp, until: Timestamp) -> usize {
 }
 
 #[test]
-fn days_weeks_months_and_years_follow_each_other_from_1970_to_2060() {
-    let until = Timestamp::from_micros(90 * 365 * DAY_US);
+fn days_weeks_months_and_years_follow_each_other_from_1970_to_2040() {
+    let until = Timestamp::from_micros(70 * 365 * DAY_US);
     for zone in ZONES {
         for (kind, anchor_day) in every_kind() {
             let periods = follow(&civil(kind, zone, anchor_day), Timestamp::EPOCH, until);
@@ -72,7 +72,7 @@ fn days_weeks_months_and_years_follow_each_other_from_1970_to_2060() {
                 PeriodKind::Month => 31,
                 PeriodKind::Year => 366,
             };
-            assert!(periods >= 90 * 365 / days - 3, "{zone} {kind:?}: only {periods}");
+            assert!(periods >= 70 * 365 / days - 3, "{zone} {kind:?}: only {periods}");
         }
     }
 }
@@ -83,7 +83,7 @@ fn hours_follow_each_other_through_the_years_with_changes() {
         let hours = civil(PeriodKind::Hour, zone, 1);
         for first_year in [24, 41, 55] {
             let from = Timestamp::from_micros(first_year * 365 * DAY_US);
-            assert!(follow(&hours, from, from.after(Span::from_micros(2 * 365 * DAY_US))) >= 2 * 365 * 24 - 26);
+            assert!(follow(&hours, from, from.after(Span::from_micros(365 * DAY_US))) >= 365 * 24 - 26);
         }
     }
 }

@@ -36,7 +36,10 @@ fn admitted_within(rule: &TokenBucket, us: u64) -> u64 {
     loop {
         match ask(rule, &mut state, 1, now) {
             Verdict::Admit => admitted += 1,
-            Verdict::Wait(wait) => now = now.after(wait),
+            Verdict::Wait(wait) => {
+                assert!(!wait.is_zero(), "denied, and yet nothing to wait for");
+                now = now.after(wait);
+            }
             Verdict::Never => panic!("one never passes"),
         }
         if now > us_after(us) {
