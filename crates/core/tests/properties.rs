@@ -14,9 +14,10 @@ use models::{CalendarModel, CivilModel, FixedWindowModel, SlidingCounterModel, S
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use tidegate_core::algorithm::{
-    Calendar, FixedWindow, FixedWindowState, SlidingCounter, SlidingWindow, TokenBucket, TokenBucketState,
+    Calendar, FixedWindow, FixedWindowState, SlidingCounter, SlidingWindow, SlidingWindowState, TokenBucket,
+    TokenBucketState,
 };
-use tidegate_core::{CivilPeriod, Counter, PeriodKind, Rate};
+use tidegate_core::{CivilPeriod, Cost, Counter, PeriodKind, Rate, Timestamp, Verdict};
 use walk::{Step, Walk, back_and_forth, forward};
 
 /// So many histories, unless `PROPTEST_CASES` says how many; the failing seeds go to `file`.
@@ -99,6 +100,7 @@ fn walk_sliding_window(rate: Rate, start: u64, steps: &[Step]) {
         }
         let entries: Vec<_> = state.entries().map(|(then, units)| (then.as_micros(), units)).collect();
         assert_eq!(entries, expected, "the log is what is in view, one entry an instant");
+        summary_tells_no_lie(&rule, state, at);
     });
     let admitted = walk.admitted();
     sliding_windows_hold(quota, window_us, &admitted);
@@ -280,16 +282,46 @@ proptest! {
     ) {
         let rules = rates.map(|rate| FixedWindow::new(rate).unwrap());
         let model = FixedWindowModel::new(rates[0].count(), rates[0].period().as_micros());
-        reload(rules.each_ref(), model, start, &steps);
+        reload(rules.each_ref(), model, start, &steps, |_, _, _| ());
+    }
+}
+
+/// What the log's summary says is what the log says, at any time that the clock may show next; and it
+/// says so wherever nothing has left the log and a wait is for the oldest entry alone.
+fn summary_tells_no_lie(rule: &SlidingWindow, state: &SlidingWindowState, at: u64) {
+    let (summary, quota) = (state.summary(), rule.capacity());
+    let leaves = state.entries().next().map_or(at, |(oldest, _)| oldest.after(rule.window()).as_micros());
+    for now in [at.saturating_sub(1_000_000), at, at + 1, leaves.saturating_sub(1), leaves, leaves + 1] {
+        let now = Timestamp::from_micros(now);
+        let mut advanced = state.clone();
+        let inside = rule.advance(&mut advanced, now);
+        let standing = rule.standing(&advanced, inside);
+        let remaining = standing.remaining;
+        for cost in [0, 1, remaining, remaining + 1, remaining + 2, quota, quota + 1, u64::MAX].map(Cost::new) {
+            let verdict = rule.check(&advanced, cost, inside);
+            let judged = rule.judge(&summary, cost, now);
+            let one_leaves = verdict == Verdict::Wait(standing.reset);
+            let telling = state.entries().eq(advanced.entries()) && summary.used <= quota;
+            if telling && (verdict.admits() || verdict == Verdict::Never || one_leaves) {
+                assert!(judged.is_some(), "the summary says nothing of {cost:?} at {now:?}: {state:?}");
+            }
+            assert!(judged.is_none_or(|judged| judged == (verdict, standing)), "{judged:?} of {cost:?} in {state:?}");
+        }
     }
 }
 
 /// A walk under one rule, then on under another that reads the same counters.
-fn reload<C: Counter, M: models::Quota>(rules: [&C; 2], model: M, start: u64, steps: &[Step]) {
+fn reload<C: Counter, M: models::Quota>(
+    rules: [&C; 2],
+    model: M,
+    start: u64,
+    steps: &[Step],
+    inspect: impl Fn(&C::State, &M, u64),
+) {
     let (before, after) = steps.split_at(steps.len() / 2);
     let quota = rules[1].capacity();
-    let walk = Walk::new(rules[0], model, start).go(before, |_, _, _| ());
-    walk.reload(rules[1], |model| model.set_quota(quota)).go(after, |_, _, _| ());
+    let walk = Walk::new(rules[0], model, start).go(before, &inspect);
+    walk.reload(rules[1], |model| model.set_quota(quota)).go(after, &inspect);
 }
 
 /// A rate and another of the same period.
@@ -321,7 +353,9 @@ proptest! {
     ) {
         let rules = rates.map(|rate| SlidingWindow::new(rate).unwrap());
         let model = SlidingWindowModel::new(rates[0].count(), rates[0].period().as_micros());
-        reload(rules.each_ref(), model, start, &steps);
+        reload(rules.each_ref(), model, start, &steps, |state, _, at| {
+            rules.iter().for_each(|rule| summary_tells_no_lie(rule, state, at));
+        });
     }
 }
 
@@ -346,7 +380,7 @@ proptest! {
     ) {
         let rules = rates.map(|rate| SlidingCounter::new(rate).unwrap());
         let model = SlidingCounterModel::new(rates[0].count(), rates[0].period().as_micros());
-        reload(rules.each_ref(), model, start, &steps);
+        reload(rules.each_ref(), model, start, &steps, |_, _, _| ());
     }
 }
 
@@ -372,7 +406,7 @@ proptest! {
         prop_assume!(fitting((rate, Some(other))).is_some());
         let [one, two] = [burst, other].map(|burst| TokenBucket::new(rate, Some(burst)).unwrap());
         let model = TokenBucketModel::new(rate.count(), rate.period().as_micros(), one.capacity());
-        reload([&one, &two], model, start, &steps);
+        reload([&one, &two], model, start, &steps, |_, _, _| ());
     }
 
     #[test]
@@ -413,6 +447,6 @@ proptest! {
         let rule = |quota| Calendar::new(quota, CivilPeriod::new(kind, zone, Some(anchor_day)).unwrap());
         let rules = quotas.map(rule);
         let civil = CivilModel::new(kind, zone, anchor_day);
-        reload(rules.each_ref(), CalendarModel::new(quotas[0], &civil), start, &steps);
+        reload(rules.each_ref(), CalendarModel::new(quotas[0], &civil), start, &steps, |_, _, _| ());
     }
 }
