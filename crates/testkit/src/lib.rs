@@ -12,4 +12,4 @@ pub mod limiter;
 
 pub use door::{Ask, Door, EngineDoor, Field, Said, SaidHeaders, SaidLimit};
 pub use golden::{Expect, ExpectLimit, Failures, Report, Row, Step};
-pub use limiter::{Limiter, START};
+pub use limiter::{Limiter, START, attributes, policy, ready};

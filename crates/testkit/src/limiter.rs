@@ -1,6 +1,9 @@
 //! An engine at a clock that the test sets, asked in few words.
 
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 use tidegate::config::{self, Source};
 use tidegate::{Clock, Cost, Decision, Engine, Policy, Request, Timestamp};
@@ -112,4 +115,17 @@ pub fn attributes(who: &str) -> Vec<(&str, &str)> {
         None => panic!("'{text}' is not a name and a value"),
     };
     who.split_whitespace().map(pair).collect()
+}
+
+/// What a future is that needs no waiting, as everything in memory is.
+///
+/// # Panics
+/// If it has to be waited for.
+#[expect(clippy::panic, reason = "a test that says this wrong has to end")]
+pub fn ready<T>(future: impl Future<Output = T>) -> T {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(future).poll(&mut context) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("the store in this process made its caller wait"),
+    }
 }
