@@ -95,7 +95,7 @@ fn meeting(rule: &Rule) -> Option<BTreeMap<String, String>> {
             Test::Equals(value) => value.clone(),
             Test::In(values) => values.first()?.clone(),
             Test::Prefix(prefix) => format!("{prefix}1"),
-            Test::Glob(glob) => glob.pattern().replace('*', "1").replace('?', "1"),
+            Test::Glob(glob) => glob.pattern().replace(['*', '?'], "1"),
             Test::Absent => continue,
         };
         attributes.insert(attribute.to_string(), value);

@@ -1,4 +1,5 @@
 //! The command line, through the real binary.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "that is how a test fails")]
 
 mod check;
 mod explain;
