@@ -44,12 +44,13 @@ pub type Warning = Finding;
 impl Finding {
     /// A finding at `place`.
     pub(crate) fn new(place: Place, message: impl Into<String>) -> Self {
-        Self { line: place.line, column: place.column, message: message.into(), hint: None, snippet: None, place }
+        let message = harmless(message.into());
+        Self { line: place.line, column: place.column, message, hint: None, snippet: None, place }
     }
 
     /// The same finding with something to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(harmless(hint.into()));
         self
     }
 
@@ -197,12 +198,22 @@ pub(crate) fn clipped(text: &str) -> String {
     short
 }
 
-/// The character, or its escape if a terminal could act on it or nobody could see it.
+/// A text in which nothing can act on a terminal: what somebody wrote may have got into it.
+pub(crate) fn harmless(text: String) -> String {
+    if text.chars().any(is_hidden) { text.chars().flat_map(printable).collect() } else { text }
+}
+
+/// Whether a terminal could act on a character, or nobody could see it.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// The character, or its escape if it is hidden.
 fn printable(c: char) -> impl Iterator<Item = char> {
-    let hidden = c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-    let escaped = hidden.then(|| c.escape_default());
-    escaped.into_iter().flatten().chain((!hidden).then_some(c))
+    let escaped = is_hidden(c).then(|| c.escape_default());
+    let plain = escaped.is_none().then_some(c);
+    escaped.into_iter().flatten().chain(plain)
 }
 
 fn snippet(text: &str, finding: &Finding, secrets: &[Place]) -> Option<String> {
@@ -220,7 +231,7 @@ fn snippet(text: &str, finding: &Finding, secrets: &[Place]) -> Option<String> {
     let shown = line.char_indices().skip(skipped).take(SNIPPET_CHARS_MAX).map(|(at, c)| match c {
         _ if hidden(start + at) => '*',
         '\t' => ' ',
-        c if printable(c).nth(1).is_some() => '\u{fffd}',
+        c if is_hidden(c) => '\u{fffd}',
         c => c,
     });
     let shown: String = shown.collect();

@@ -15,21 +15,27 @@ pub(crate) struct Keys {
     pub(crate) known: &'static [&'static str],
     /// Those that the file format has and this version does not.
     pub(crate) later: &'static [&'static str],
+    /// What such a group looks like.
+    pub(crate) example: &'static str,
 }
 
 /// The file itself.
 pub(crate) const FILE: Keys = Keys {
     known: &["listen", "admin", "mode", "headers", "limits", "store"],
     later: &["prices", "identity", "upstreams", "routes", "rls"],
+    example: "limits: [{name: everyone, per: [], rate: 1000/min}]",
 };
 /// `admin`.
-pub(crate) const ADMIN: Keys = Keys { known: &["addr", "token"], later: &[] };
+pub(crate) const ADMIN: Keys = Keys { known: &["addr", "token"], later: &[], example: "admin: {addr: 127.0.0.1:9090}" };
 /// `headers`.
-pub(crate) const HEADERS: Keys = Keys { known: &["x_ratelimit", "ietf", "retry_after", "reset"], later: &[] };
+pub(crate) const HEADERS: Keys =
+    Keys { known: &["x_ratelimit", "ietf", "retry_after", "reset"], later: &[], example: "headers: {ietf: true}" };
 /// `store`.
-pub(crate) const STORE: Keys = Keys { known: &["backend", "memory"], later: &["redis", "durable"] };
+pub(crate) const STORE: Keys =
+    Keys { known: &["backend", "memory"], later: &["redis", "durable"], example: "store: {backend: memory}" };
 /// `store.memory`.
-pub(crate) const MEMORY: Keys = Keys { known: &["max_keys", "at_cap", "names"], later: &[] };
+pub(crate) const MEMORY: Keys =
+    Keys { known: &["max_keys", "at_cap", "names"], later: &[], example: "memory: {max_keys: 1_000_000}" };
 /// An item of `limits`.
 pub(crate) const LIMIT: Keys = Keys {
     known: &[
@@ -52,15 +58,19 @@ pub(crate) const LIMIT: Keys = Keys {
         "anchor_day",
     ],
     later: &["on_failure", "share", "reserve", "on_expiry"],
+    example: "- {name: everyone, per: [], rate: 1000/min}",
 };
 /// `cost`.
-pub(crate) const COST: Keys = Keys { known: &["base", "by"], later: &[] };
+pub(crate) const COST: Keys =
+    Keys { known: &["base", "by"], later: &[], example: "cost: {base: 1, by: {tool: {search: 5}}}" };
 /// An item of `overrides`.
-pub(crate) const OVERRIDE: Keys = Keys { known: &["when", "rate", "quota", "burst"], later: &[] };
+pub(crate) const OVERRIDE: Keys =
+    Keys { known: &["when", "rate", "quota", "burst"], later: &[], example: "- {when: {org: acme}, rate: 6000/min}" };
 /// A condition that is a group.
-pub(crate) const TEST: Keys = Keys { known: &["prefix", "glob", "absent"], later: &[] };
+pub(crate) const TEST: Keys =
+    Keys { known: &["prefix", "glob", "absent"], later: &[], example: "tool: {prefix: search}" };
 /// `missing`, where it is a group.
-pub(crate) const MISSING: Keys = Keys { known: &["value"], later: &[] };
+pub(crate) const MISSING: Keys = Keys { known: &["value"], later: &[], example: "missing: {value: anonymous}" };
 
 /// A group of keys, each of which is one that the group may have.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +84,7 @@ impl<'n, 't> Group<'n, 't> {
     /// Reads `node` as a group of `keys`; `whose` says in messages which group it is. Keys that it
     /// may not have are told and left aside.
     pub(crate) fn read(node: &'n Node<'t>, keys: &Keys, whose: &str, findings: &mut Findings) -> Option<Self> {
-        let entries = entries(node, whose, &format!("its keys: {}", keys.known.join(", ")), findings)?;
+        let entries = entries(node, whose, &format!("write {}", keys.example), findings)?;
         for entry in entries.iter().filter(|entry| !keys.known.contains(&&*entry.key)) {
             findings.push(unknown_key(entry, keys, whose, findings.is_full()));
         }
@@ -89,6 +99,11 @@ impl<'n, 't> Group<'n, 't> {
     /// The place of `key`, or of the whole group if it is not there.
     pub(crate) fn key_place(&self, key: &str) -> Place {
         self.entry(key).map_or(self.place, |entry| entry.place)
+    }
+
+    /// The place of the value of `key`, or of the whole group if it is not there.
+    pub(crate) fn value_place(&self, key: &str) -> Place {
+        self.value(key).map_or(self.place, |value| value.place)
     }
 
     /// How many keys it has, those included that it may not have.
@@ -122,7 +137,7 @@ pub(crate) fn entries<'n, 't>(
 fn unknown_key(entry: &Entry<'_>, keys: &Keys, whose: &str, told_anyway: bool) -> Finding {
     let key = &*entry.key;
     if keys.later.contains(&key) {
-        return Finding::new(entry.place, format!("'{key}' in {whose} is not built into this version of tidegate"))
+        return Finding::new(entry.place, format!("'{key}' is not built into this version of tidegate"))
             .hint("remove it");
     }
     let finding = Finding::new(entry.place, format!("unknown key {} in {whose}", quoted(key)));

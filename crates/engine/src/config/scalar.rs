@@ -21,7 +21,7 @@ pub(crate) fn whole(node: &Node<'_>, key: &str, least: u64, most: u64, findings:
         Number::Whole(value) if (least..=most).contains(&value) => return Some(value),
         Number::Whole(0) => (format!("'{key}' cannot be 0"), None),
         Number::Whole(_) | Number::TooLarge => (format!("'{key}' has to be between {least} and {most}"), None),
-        Number::Negative => (format!("'{key}' cannot be negative"), None),
+        Number::Negative => (format!("'{key}' cannot be negative"), Some(format!("write {least} or more"))),
         Number::LeadingZero(_) if scalar.is_reference() => {
             (format!("'{key}' has a leading zero in {shown}"), Some("remove the zero".to_owned()))
         }
@@ -43,18 +43,20 @@ pub(crate) fn whole(node: &Node<'_>, key: &str, least: u64, most: u64, findings:
     None
 }
 
-/// A whole number with an optional sign.
+/// A whole number from `-most` to `most`.
 pub(crate) fn signed(node: &Node<'_>, key: &str, most: i64, findings: &mut Findings) -> Option<i64> {
     if let Kind::Scalar(scalar) = &node.kind
         && (scalar.is_plain() || scalar.is_reference())
-        && let Some(digits) = scalar.text().strip_prefix('-')
-        && let Number::Whole(value) = number(digits)
-        && let Some(value) = i64::try_from(value).ok().filter(|value| *value <= most)
+        && let Some(Number::Whole(value)) = scalar.text().strip_prefix('-').map(number)
     {
-        return Some(-value);
+        let value = i64::try_from(value).ok().filter(|value| *value <= most).map(|value| -value);
+        if value.is_none() {
+            let message = format!("'{key}' has to be between -{most} and {most}");
+            findings.push(Finding::new(node.place, message));
+        }
+        return value;
     }
-    let most = u64::try_from(most).unwrap_or(0);
-    whole(node, key, 0, most, findings).and_then(|value| i64::try_from(value).ok())
+    whole(node, key, 0, most.unsigned_abs(), findings).and_then(|value| i64::try_from(value).ok())
 }
 
 /// A text. What reads as a number or a truth value has to stand in quotes.
@@ -98,18 +100,18 @@ pub(crate) fn choice<T: Copy>(
     later: &[&str],
     findings: &mut Findings,
 ) -> Option<T> {
-    let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-    let scalar = scalar(node, key, &format!("one of {}", words.join(", ")), findings)?;
+    let words = known.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+    let wanted = if known.len() == 1 { words.clone() } else { format!("one of {words}") };
+    let scalar = scalar(node, key, &wanted, findings)?;
     let written = scalar.text();
     if let Some((_, value)) = known.iter().find(|(word, _)| *word == written) {
         return Some(*value);
     }
-    let words = words.join(", ");
     let finding = if later.contains(&written) {
         let message = format!("`{key}: {written}` is not built into this version of tidegate (it has: {words})");
         Finding::new(node.place, message)
     } else {
-        let finding = Finding::new(node.place, format!("'{key}' has to be one of {words}, not {}", shown(scalar)));
+        let finding = Finding::new(node.place, format!("'{key}' has to be {wanted}, not {}", shown(scalar)));
         let known = known.iter().map(|(word, _)| *word).chain(later.iter().copied());
         match did_you_mean(written, known).filter(|_| !scalar.is_reference()) {
             Some(hint) => finding.hint(hint),

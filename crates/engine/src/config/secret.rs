@@ -13,6 +13,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use super::fault::{harmless, quoted};
+
 /// The largest file that `file:` reads, in bytes.
 const FILE_BYTES_MAX: usize = 64 * 1024;
 /// How much text all references of a limits file may stand for, in bytes.
@@ -76,9 +78,9 @@ impl Source {
 
     /// The file `name`, with everything looked up in `lookup`.
     pub fn with_lookup(name: impl Into<String>, lookup: impl Lookup + Send + Sync + 'static) -> Self {
-        let file = name.into();
-        let folder = Path::new(&file).parent().unwrap_or(Path::new("")).to_owned();
-        Self { file, folder, lookup: Box::new(lookup) }
+        let name = name.into();
+        let folder = Path::new(&name).parent().unwrap_or(Path::new("")).to_owned();
+        Self { file: harmless(name), folder, lookup: Box::new(lookup) }
     }
 
     /// The name that findings begin with.
@@ -167,7 +169,7 @@ impl<'s> References<'s> {
         };
         let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         if !starts_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            let shown = super::fault::quoted(name);
+            let shown = quoted(name);
             let hint = "write ${NAME} or ${NAME:-default}, or $${ for a plain ${".into();
             return Err((format!("{shown} is not the name of an environment variable"), Some(hint)));
         }
@@ -195,7 +197,7 @@ impl<'s> References<'s> {
         }
         // Paid for before the file is read, so that no file of references can cost more than this.
         self.spend().map_err(|message| fault(message, None))?;
-        let shown = super::fault::quoted(path);
+        let shown = quoted(path);
         let bytes = self.source.lookup.file(&self.source.folder.join(path), FILE_BYTES_MAX + 1);
         let bytes = bytes.map_err(|error| {
             fault(format!("the file {shown} cannot be read: {error}"), Some("write $file: for a plain file:"))

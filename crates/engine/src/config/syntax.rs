@@ -9,9 +9,10 @@ use super::tree::DEPTH_MAX;
 /// The fault for an error of the parser: it ends the reading, so it says that too.
 pub(crate) fn fault(text: &str, error: &ScanError) -> Finding {
     let place = match error.kind() {
-        ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation => {
-            indenting_tab(text, Place::at(error.marker()))
-        }
+        ErrorKind::TabNotAllowed
+        | ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabInPlainScalar => indenting_tab(text, Place::at(error.marker())),
         _ => Place::at(error.marker()),
     };
     let line = line_at(text, place);

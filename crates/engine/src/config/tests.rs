@@ -42,7 +42,7 @@ fn source() -> Source {
 }
 
 /// The policy of a text without faults.
-fn loaded(text: &str) -> Loaded {
+pub(crate) fn loaded(text: &str) -> Loaded {
     match parse(text, &source()) {
         Ok(loaded) => loaded,
         Err(faults) => panic!("{faults}\n{text}"),

@@ -370,7 +370,7 @@ impl<'t> Builder<'t, '_, '_> {
             Open::List(items) => items.push(node),
             Open::Map { entries, key, .. } => match std::mem::replace(key, Key::Wanted) {
                 Key::Read(key, place) => {
-                    if is_secret(&key) {
+                    if is_secret(&key) && !is_bare_reference(self.text, node.place) {
                         self.findings.mask(node.place);
                     }
                     entries.push(Entry { key, place, value: node });
@@ -396,6 +396,14 @@ impl Node<'_> {
 /// Whether the value of a key is never shown, wherever it stands.
 fn is_secret(key: &str) -> bool {
     ["token", "secret", "password", "api_key"].contains(&key)
+}
+
+/// Whether nothing but a reference stands there, which gives no secret away.
+fn is_bare_reference(text: &str, place: Place) -> bool {
+    let written = text.get(place.start..place.end).unwrap_or("").trim_matches(['"', '\'']);
+    let name = written.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    written.starts_with("file:") || name.is_some_and(is_name)
 }
 
 fn is_merge_key(written: &str, style: ScalarStyle) -> bool {

@@ -196,3 +196,6 @@ fn periods_touched(outer: PeriodKind, inner: PeriodKind) -> u128 {
         (Year, Year) => 1,
     }
 }
+
+#[cfg(test)]
+mod tests;

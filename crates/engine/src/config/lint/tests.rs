@@ -44,7 +44,7 @@ fn a_shadowed_limit() {
     let warnings = two("per: [org], rate: 600/min", "per: [org], rate: 600/min");
     assert_eq!(
         warnings,
-        ["limits.yaml:3:31: limit 'b' is shadowed by 'a' (2:13), which counts the same and allows no more; \
+        ["limits.yaml:3:34: limit 'b' is shadowed by 'a' (2:13), which counts the same and allows no more; \
           lower its numbers, or remove it"]
     );
     useless("per: [org], rate: 900/min", "per: [org], rate: 600/min", "a");
@@ -77,13 +77,21 @@ fn algorithms_that_differ() {
     // A bucket admits its burst and what it refills meanwhile.
     useless("per: [], rate: 160/min", &format!("per: [], rate: 60/min, burst: 100, {bucket}"), "a");
     both_matter("per: [], rate: 159/min", &format!("per: [], rate: 60/min, burst: 100, {bucket}"));
-    useless(&format!("per: [], rate: 2/s, burst: 9, {bucket}"), &format!("per: [], rate: 1/s, burst: 9, {bucket}"), "a");
+    useless(
+        &format!("per: [], rate: 2/s, burst: 9, {bucket}"),
+        &format!("per: [], rate: 1/s, burst: 9, {bucket}"),
+        "a",
+    );
     both_matter(&format!("per: [], rate: 2/s, burst: 8, {bucket}"), &format!("per: [], rate: 1/s, burst: 9, {bucket}"));
-    both_matter(&format!("per: [], rate: 1/s, burst: 10, {bucket}"), &format!("per: [], rate: 2/s, burst: 9, {bucket}"));
+    both_matter(
+        &format!("per: [], rate: 1/s, burst: 10, {bucket}"),
+        &format!("per: [], rate: 2/s, burst: 9, {bucket}"),
+    );
     both_matter(&format!("per: [], rate: 1000/s, {bucket}"), "per: [], rate: 1/s");
     useless(&format!("per: [], rate: 60/min, {counter}"), &format!("per: [], rate: 60/min, {counter}"), "b");
     useless("per: [], rate: 60/min", &format!("per: [], rate: 60/min, {counter}"), "a");
-    both_matter(&format!("per: [], rate: 60/min, {counter}"), "per: [], rate: 60/min");
+    useless(&format!("per: [], rate: 60/min, {counter}"), "per: [], rate: 60/min", "b");
+    both_matter(&format!("per: [], rate: 61/min, {counter}"), "per: [], rate: 60/min");
 }
 
 #[test]
@@ -114,13 +122,20 @@ fn what_tells_two_limits_apart() {
     }
     both_matter("per: [org], rate: 900/min", "per: [org], rate: 600/min, mode: permissive");
     both_matter("per: [org], rate: 900/min", "per: [org], rate: 600/min, overrides: [{when: {org: x}, rate: 901/min}]");
-    useless("per: [org], rate: 900/min", "per: [org], rate: 600/min, overrides: [{when: {org: x}, rate: 800/min}]", "a");
+    useless(
+        "per: [org], rate: 900/min",
+        "per: [org], rate: 600/min, overrides: [{when: {org: x}, rate: 800/min}]",
+        "a",
+    );
     useless("per: [org], rate: 900/min, missing: {value: none}", "per: [], rate: 600/min", "a");
     both_matter("per: [org], rate: 900/min, missing: deny", "per: [], rate: 600/min");
     useless("per: [org], rate: 900/min, missing: deny", "per: [org], rate: 600/min, missing: deny", "a");
     useless("per: [org], rate: 900/min", "per: [org], rate: 600/min, missing: deny", "a");
     useless("per: [org], rate: 900/min", "per: [org], rate: 600/min, cost: 3", "a");
-    assert_eq!(warnings("mode: permissive\nlimits: [{name: a, per: [], rate: 9/s}, {name: b, per: [], rate: 9/s}]").len(), 1);
+    assert_eq!(
+        warnings("mode: permissive\nlimits: [{name: a, per: [], rate: 9/s}, {name: b, per: [], rate: 9/s}]").len(),
+        1
+    );
 }
 
 #[test]
@@ -172,7 +187,11 @@ fn warnings_about_overrides() {
         "overrides: [{when: {tier: gold}, rate: 6/s}]",
     ]
     .iter()
-    .map(|keys| told(&format!("limits:\n  - {{ name: all, per: [], rate: 9/s }}\n  - {{ name: a, per: [org], rate: 5/s, {keys} }}\n")))
+    .map(|keys| {
+        told(&format!(
+            "limits:\n  - {{ name: all, per: [], rate: 9/s }}\n  - {{ name: a, per: [org], rate: 5/s, {keys} }}\n"
+        ))
+    })
     .collect();
     insta::assert_snapshot!("overrides", told.join("\n"));
 }

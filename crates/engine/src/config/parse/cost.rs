@@ -61,7 +61,7 @@ fn by(node: &Node<'_>, findings: &mut Findings) -> Option<(ByValue, Vec<Vec<Plac
 type OneAttribute = ((Arc<str>, Vec<(String, u64)>), Vec<Place>);
 
 fn by_attribute(entry: &Entry<'_>, findings: &mut Findings) -> Option<OneAttribute> {
-    let name = attribute(&entry.key, entry.place, findings);
+    let name = attribute(&entry.key, &quoted(&entry.key), entry.place, findings);
     let whose = format!("'by' for {}", quoted(&entry.key));
     let values = entries(&entry.value, &whose, "write values with their weights: {search: 5}", findings)?;
     if values.len() > VALUES_MAX {

@@ -1,7 +1,7 @@
 //! How a limit counts: a rate with an algorithm, or a quota for a calendar period.
 
 use tidegate_core::algorithm::{Calendar, FixedWindow, SlidingCounter, SlidingWindow, TokenBucket};
-use tidegate_core::{Algorithm, AlgorithmError, CivilPeriod, PeriodError, PeriodKind, Rate};
+use tidegate_core::{Algorithm, AlgorithmError, CivilPeriod, PeriodKind, Rate};
 
 use crate::config::fault::{Finding, Findings, clipped, quoted};
 use crate::config::place::Place;
@@ -120,24 +120,26 @@ pub(crate) fn limit(group: &Group<'_, '_>, whose: &str, findings: &mut Findings)
     Some(Counting { place, numbers })
 }
 
-/// How a limit counts for the requests of the override in `group`: what the override does not say
-/// stays as the limit has it.
+/// How the limit called `changed` counts for the requests of the override in `group`: what the
+/// override does not say stays as the limit has it.
 pub(crate) fn instead(
     group: &Group<'_, '_>,
-    whose: &str,
+    changed: &str,
     limit: Option<&Counting>,
     findings: &mut Findings,
 ) -> Option<Counting> {
     let written = written(group, findings);
     if written.rate.is_none() && written.quota.is_none() && written.burst.is_none() {
-        findings
-            .push(Finding::new(group.place, format!("{whose} changes nothing")).hint("add a rate, a quota or a burst"));
+        findings.push(
+            Finding::new(group.place, format!("an override of {changed} changes nothing"))
+                .hint("add a rate, a quota or a burst"),
+        );
         return None;
     }
     let limit = limit?;
     let misfit = |key: &str, hint: &str, findings: &mut Findings| {
         let place = group.key_place(key);
-        findings.push(Finding::new(place, format!("'{key}' does not fit the limit that {whose} changes")).hint(hint));
+        findings.push(Finding::new(place, format!("'{key}' does not fit {changed}")).hint(hint));
     };
     let (numbers, key) = match &limit.numbers {
         Numbers::Rate { kind, rate, burst } => {
@@ -205,9 +207,11 @@ fn goes_together(group: &Group<'_, '_>, whose: &str, kind: Option<Kind>, finding
                 "add quota: and how many are allowed in a period",
             );
         }
-        (false, false, false) => {
-            fault(group.place, format!("{whose} has no numbers"), "add rate: 60/min, or quota: 1000 with period: month")
-        }
+        (false, false, false) => fault(
+            group.place,
+            format!("{whose} has neither 'rate' nor 'quota'"),
+            "add rate: 60/min, or quota: 1000 with period: month",
+        ),
     }
     let by_rate = has("rate");
     let by_calendar = !by_rate && has("period");
@@ -281,32 +285,38 @@ fn behind_leading_zeros(rate: &str) -> Option<String> {
     (lost > 0).then(|| format!("write {zero}{}", clipped(short)))
 }
 
-/// The civil periods of `period`, `timezone` and `anchor_day`.
+/// The civil periods of `period`, `timezone` and `anchor_day`. The three are tried apart, so that
+/// each tells its own fault.
 fn civil(group: &Group<'_, '_>, kind: Option<PeriodKind>, findings: &mut Findings) -> Option<CivilPeriod> {
-    let anchor = group.value("anchor_day");
-    let anchor_day = anchor.map(|node| scalar::whole(node, "anchor_day", 1, 31, findings));
-    let zone_node = group.value("timezone");
-    let zone = zone_node.map_or(Some("UTC"), |node| scalar::text(node, "timezone", findings));
-    // Zone and anchor day are tried apart, so that each tells its own fault.
-    if let (Some(kind), Some(node), Some(Some(day))) = (kind, anchor, anchor_day)
-        && let Err(error) = CivilPeriod::new(kind, "UTC", Some(day))
-    {
-        findings.push(Finding::new(node.place, error.to_string()));
-        return None;
+    let zone = match group.value("timezone") {
+        Some(node) => zone(node, findings),
+        None => Some("UTC"),
+    };
+    let day = match group.value("anchor_day") {
+        Some(node) => anchor_day(node, kind, findings).map(Some),
+        None => Some(None),
+    };
+    CivilPeriod::new(kind?, zone?, day?).ok()
+}
+
+fn zone<'n>(node: &'n Node<'_>, findings: &mut Findings) -> Option<&'n str> {
+    let zone = scalar::text(node, "timezone", findings)?;
+    if CivilPeriod::new(PeriodKind::Day, zone, None).is_ok() {
+        return Some(zone);
     }
-    let tried = kind.unwrap_or(PeriodKind::Day);
-    let zone = zone?;
-    match CivilPeriod::new(tried, zone, optional(anchor_day)?.filter(|_| kind.is_some())) {
-        Ok(civil) => kind.map(|_| civil),
-        Err(PeriodError::Zone(_)) => {
-            let node = zone_node?;
-            let message = format!("'timezone' is not a zone of the IANA database: {}", node.describe());
-            let hint = nearest_zone(zone).unwrap_or_else(|| "examples: UTC, Europe/Berlin, America/New_York".into());
-            findings.push(Finding::new(node.place, message).hint(hint));
-            None
-        }
+    let shown = node.describe();
+    let hint = nearest_zone(zone).unwrap_or_else(|| "examples: UTC, Europe/Berlin, America/New_York".into());
+    let message = format!("'timezone' is not a zone of the IANA database: {shown}");
+    findings.push(Finding::new(node.place, message).hint(hint));
+    None
+}
+
+fn anchor_day(node: &Node<'_>, kind: Option<PeriodKind>, findings: &mut Findings) -> Option<u64> {
+    let day = scalar::whole(node, "anchor_day", 1, 31, findings)?;
+    match CivilPeriod::new(kind?, "UTC", Some(day)) {
+        Ok(_) => Some(day),
         Err(error) => {
-            findings.push(Finding::new(anchor.map_or(group.place, |node| node.place), error.to_string()));
+            findings.push(Finding::new(node.place, error.to_string()));
             None
         }
     }

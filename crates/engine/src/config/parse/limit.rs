@@ -148,7 +148,7 @@ fn name(
     };
     let name = word(node, "name", findings)?;
     if let Some(first) = names.get(name) {
-        let message = format!("{whose} has the name of another limit, at {}:{}", first.line, first.column);
+        let message = format!("the name {} is taken by the limit at {}:{}", node.describe(), first.line, first.column);
         findings.push(Finding::new(node.place, message).hint("give each limit its own name"));
         return None;
     }
@@ -170,15 +170,14 @@ fn word<'n>(node: &'n Node<'_>, key: &str, findings: &mut Findings) -> Option<&'
     fits.then_some(text)
 }
 
-/// Whether a text can be the name of an attribute; tells a fault if not.
-pub(crate) fn attribute(text: &str, place: Place, findings: &mut Findings) -> Option<Arc<str>> {
+/// The name of an attribute; `shown` is how a message shows the text.
+pub(crate) fn attribute(text: &str, shown: &str, place: Place, findings: &mut Findings) -> Option<Arc<str>> {
     let fits = !text.is_empty()
         && text.len() <= NAME_CHARS_MAX
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-:/@".contains(&byte));
     if !fits {
-        let message = format!("{} cannot be the name of an attribute", quoted(text));
         let hint = "use 1 to 64 letters, digits, '.', '_', '-', ':', '/' or '@'";
-        findings.push(Finding::new(place, message).hint(hint));
+        findings.push(Finding::new(place, format!("{shown} cannot be the name of an attribute")).hint(hint));
     }
     fits.then(|| text.into())
 }
@@ -198,12 +197,12 @@ fn per(group: &Group<'_, '_>, whose: &str, findings: &mut Findings) -> Option<Ve
     let mut names: Vec<Arc<str>> = Vec::with_capacity(items.len());
     let mut whole = true;
     for item in items {
-        let name = scalar::text(item, "per", findings).and_then(|text| attribute(text, item.place, findings));
+        let text = scalar::text(item, "per", findings);
+        let name = text.and_then(|text| attribute(text, &item.describe(), item.place, findings));
         match name {
             Some(name) if names.contains(&name) => {
-                findings.push(
-                    Finding::new(item.place, format!("'per' names {} twice", quoted(&name))).hint("remove one of them"),
-                );
+                let message = format!("'per' names {} twice", item.describe());
+                findings.push(Finding::new(item.place, message).hint("remove one of them"));
                 whole = false;
             }
             Some(name) => names.push(name),
@@ -271,7 +270,8 @@ fn one_override(
     counting: Option<&Counting>,
     findings: &mut Findings,
 ) -> Option<ReadOverride> {
-    let whose = format!("an override of {whose}");
+    let changed = whose;
+    let whose = format!("an override of {changed}");
     let group = Group::read(node, &OVERRIDE, &whose, findings)?;
     let conditions = match group.value("when") {
         Some(when) => when::conditions(when, findings),
@@ -283,7 +283,7 @@ fn one_override(
             None
         }
     };
-    let counting = counting::instead(&group, &whose, counting, findings);
+    let counting = counting::instead(&group, changed, counting, findings);
     let algorithm = counting.as_ref().and_then(|counting| counting.build(&group, findings));
     let (when, when_places): (Vec<Condition>, Vec<Place>) = conditions?.into_iter().unzip();
     let places = OverridePlaces { whole: node.place, numbers: counting?.place, when: when_places };

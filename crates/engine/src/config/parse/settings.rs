@@ -79,8 +79,9 @@ pub(crate) fn server(file: &Group<'_, '_>, findings: &mut Findings) -> (ServerSe
         settings.admin_token = admin.value("token").and_then(|node| token(node, findings));
     }
     if settings.listen == settings.admin_addr && !settings.listen.ends_with(":0") {
-        let message = format!("'admin.addr' and 'listen' are both {}", settings.listen);
-        findings.push(Finding::new(admin_place, message).hint("give the admin listener a port of its own"));
+        let message = "'admin.addr' and 'listen' are the same address";
+        let place = if file.value("admin").is_some() { admin_place } else { file.value_place("listen") };
+        findings.push(Finding::new(place, message).hint("give the admin listener a port of its own"));
     }
     (settings, admin_place)
 }

@@ -1,7 +1,7 @@
 //! Conditions: which requests a limit or an override applies to.
 
 use super::limit::attribute;
-use crate::config::fault::{Finding, Findings, clipped};
+use crate::config::fault::{Finding, Findings, clipped, quoted};
 use crate::config::place::Place;
 use crate::config::raw::{Group, TEST, entries};
 use crate::config::scalar;
@@ -34,7 +34,7 @@ pub(crate) fn conditions(node: &Node<'_>, findings: &mut Findings) -> Option<Vec
     let read: Vec<_> = entries
         .iter()
         .map(|entry| {
-            let attribute = attribute(&entry.key, entry.place, findings);
+            let attribute = attribute(&entry.key, &quoted(&entry.key), entry.place, findings);
             let test = test(&entry.value, &clipped(&entry.key), findings);
             Some((Condition { attribute: attribute?, test: test? }, entry.place))
         })

@@ -11,64 +11,60 @@ fn twelve_mistakes() {
 
 /// What is said about one mistake at a time: the text of the file, then the faults.
 fn told(texts: &[String]) -> String {
-    let told: Vec<_> = texts.iter().map(|text| format!("{}\n  => {}\n", text.trim_end(), faults(text).replace('\n', "\n  => "))).collect();
+    let told: Vec<_> = texts
+        .iter()
+        .map(|text| format!("{}\n  => {}\n", text.trim_end(), faults(text).replace('\n', "\n  => ")))
+        .collect();
     told.join("\n")
 }
 
 #[test]
 fn faults_of_the_file_and_its_settings() {
     let limits = "limits: []\n";
-    let texts: Vec<String> = [
-        "[]",
-        "just text",
-        "mode: enforce",
-        "limits:",
-        "limits: 5",
-        "limits: {name: a}",
-        "limits: [5, [], ~]",
-    ]
-    .into_iter()
-    .map(str::to_owned)
-    .chain(
-        [
-            "limit: []",
-            "prices: {}",
-            "identity: {}",
-            "upstreams: []",
-            "routes: []",
-            "rls: {}",
-            "version: 1",
-            "limits: []",
-            "mode: Enforce",
-            "mode: [enforce]",
-            "listen: localhost",
-            "listen: 127.0.0.1:99999",
-            "listen: 127.0.0.256:80",
-            "listen: :80",
-            "listen: {}",
-            "listen: 127.0.0.1:9090",
-            "admin: 127.0.0.1:9090",
-            "admin: {adr: 'x:1', token: ''}",
-            "admin: {token: two words}",
-            "admin: {token: }",
-            "admin: {token: \"${NONE}\"}",
-            "admin: {token: \"file:/gone\"}",
-            "headers: {ietf: yes, x_ratelimit: \"true\", retry_after: 2, reset: seconds}",
-            "headers: {x-ratelimit: true}",
-            "store: {backend: redis}",
-            "store: {backend: postgres}",
-            "store: {redis: {url: x}, durable: {path: x}}",
-            "store: {memory: {max_keys: 0, at_cap: drop, names: 1}}",
-            "store: {memory: {max_keys: 1e6}}",
-            "store: {memory: {max_keys: \"1000\"}}",
-            "store: {memory: {max_keys: \"${OCTAL}\"}}",
-            "store: {memory: {max_keys: \"${RATE}\"}}",
-            "store: memory",
-        ]
-        .into_iter()
-        .map(|line| format!("{line}\n{limits}")),
-    )
-    .collect();
+    let texts: Vec<String> =
+        ["[]", "just text", "mode: enforce", "limits:", "limits: 5", "limits: {name: a}", "limits: [5, [], ~]"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain(
+                [
+                    "limit: []",
+                    "prices: {}",
+                    "identity: {}",
+                    "upstreams: []",
+                    "routes: []",
+                    "rls: {}",
+                    "version: 1",
+                    "limits: []",
+                    "mode: Enforce",
+                    "mode: [enforce]",
+                    "listen: localhost",
+                    "listen: 127.0.0.1:99999",
+                    "listen: 127.0.0.256:80",
+                    "listen: :80",
+                    "listen: {}",
+                    "listen: 127.0.0.1:9090",
+                    "admin: 127.0.0.1:9090",
+                    "admin: {adr: 'x:1', token: ''}",
+                    "admin: {token: two words}",
+                    "admin: {token: }",
+                    "admin: {token: \"${NONE}\"}",
+                    "admin: {token: \"file:/gone\"}",
+                    "headers: {ietf: yes, x_ratelimit: \"true\", retry_after: 2, reset: seconds}",
+                    "headers: {x-ratelimit: true}",
+                    "store: {backend: redis}",
+                    "store: {backend: postgres}",
+                    "store: {redis: {url: x}, durable: {path: x}}",
+                    "store: {memory: {max_keys: 0, at_cap: drop, names: 1}}",
+                    "store: {memory: {max_keys: 1e6}}",
+                    "store: {memory: {max_keys: \"1000\"}}",
+                    "store: {memory: {max_keys: \"${OCTAL}\"}}",
+                    "store: {memory: {max_keys: \"${RATE}\"}}",
+                    "store: memory",
+                ]
+                .into_iter()
+                .map(|line| format!("{line}\n{limits}")),
+            )
+            .collect();
     insta::assert_snapshot!("file_and_settings", told(&texts));
 }
 
@@ -219,7 +215,10 @@ fn no_message_shows_a_secret() {
 #[test]
 fn what_is_no_text_is_told() {
     let told = |bytes: &[u8]| parse_bytes(bytes, &source()).unwrap_err().to_string();
-    assert_eq!(told(b"limits:\n  - n\xe4me: a\n"), "limits.yaml:2:6: the byte 0xe4 is not UTF-8 text; save the file as UTF-8");
+    assert_eq!(
+        told(b"limits:\n  - n\xe4me: a\n"),
+        "limits.yaml:2:6: the byte 0xe4 is not UTF-8 text; save the file as UTF-8"
+    );
     assert_eq!(told(b"\xff\xfel\0i\0"), "limits.yaml: the file is UTF-16 text; save it as UTF-8");
     let large = vec![b'#'; FILE_BYTES_MAX + 1];
     let sentence = "limits.yaml: the file is larger than 4 MiB; split it, or write 'overrides' and lists more tersely";
@@ -235,11 +234,17 @@ fn bounds_of_lists_are_told() {
     for (lines, sentence) in [
         (format!("per: [{}]", many(17, &|n| format!("a{n}"))), "'per' names 17 attributes, 16 are the most"),
         (format!("when: {{{}}}", many(33, &|n| format!("a{n}: x"))), "'when' names 33 attributes, 32 are the most"),
-        (format!("when: {{a: [{}]}}", many(10_001, &|n| format!("v{n}"))), "'a' lists 10001 values, 10000 are the most"),
+        (
+            format!("when: {{a: [{}]}}", many(10_001, &|n| format!("v{n}"))),
+            "'a' lists 10001 values, 10000 are the most",
+        ),
         (format!("when: {{a: {}}}", "x".repeat(1_025)), "'a' has 1025 bytes, 1024 are the most"),
         (format!("when: {{a: {{glob: {}}}}}", "x".repeat(257)), "'glob' has 257 bytes, 256 are the most"),
         (format!("cost: {{by: {{{}}}}}", many(17, &|n| format!("a{n}: {{x: 1}}"))), "'by' names 17 attributes"),
-        (format!("cost: {{by: {{a: {{{}}}}}}}", many(10_001, &|n| format!("v{n}: 1"))), "'by' for 'a' names 10001 values"),
+        (
+            format!("cost: {{by: {{a: {{{}}}}}}}", many(10_001, &|n| format!("v{n}: 1"))),
+            "'by' for 'a' names 10001 values",
+        ),
         (
             format!("overrides: [{}]", many(100_001, &|n| format!("{{when: {{a: v{n}}}, rate: 1/s}}"))),
             "limit 'a' has 100001 overrides, 100000 are the most",

@@ -25,7 +25,7 @@ fn as_json(text: &str) -> Value {
                 text => serde_json::from_str(text).ok().filter(Value::is_number).unwrap_or_else(|| json!(text)),
             },
             Kind::Scalar(scalar) => json!(scalar.written),
-            Kind::Broken => panic!("a broken value"),
+            Kind::Broken => panic!("a value that cannot be read"),
         }
     }
     let mut findings = Findings::default();
