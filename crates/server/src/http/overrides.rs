@@ -116,14 +116,14 @@ impl Given {
                 return Ok(Algorithm::Calendar(Calendar::new(quota, own.civil().clone())));
             }
             (Algorithm::Calendar(_), ..) => {
-                return Err(Problem::bad_request("the limit has a quota for a calendar period; give quota, and no rate or burst"));
+                return Err(misfit("the limit has a quota for a calendar period; give quota, and no rate or burst"));
             }
             (Algorithm::TokenBucket(_), Some(rate), None, burst) => {
                 TokenBucket::new(rate, burst).map(Algorithm::TokenBucket)
             }
             (Algorithm::TokenBucket(own), None, None, Some(burst)) => own.with_burst(burst).map(Algorithm::TokenBucket),
             (Algorithm::TokenBucket(_), ..) => {
-                return Err(Problem::bad_request("the limit is a token bucket; give rate, burst or both, and no quota"));
+                return Err(misfit("the limit is a token bucket; give rate, burst or both, and no quota"));
             }
             (Algorithm::FixedWindow(_), Some(rate), None, None) => FixedWindow::new(rate).map(Algorithm::FixedWindow),
             (Algorithm::SlidingWindow(_), Some(rate), None, None) => {
@@ -132,8 +132,13 @@ impl Given {
             (Algorithm::SlidingCounter(_), Some(rate), None, None) => {
                 SlidingCounter::new(rate).map(Algorithm::SlidingCounter)
             }
-            _ => return Err(Problem::bad_request("the limit has a rate; give rate, and no quota or burst")),
+            _ => return Err(misfit("the limit has a rate; give rate, and no quota or burst")),
         };
-        built.map_err(|error| Problem::bad_request(error.to_string()))
+        built.map_err(|error| misfit(&error.to_string()))
     }
+}
+
+/// The body is well formed, and its numbers do not fit the limit.
+fn misfit(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
 }

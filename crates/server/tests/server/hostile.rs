@@ -162,7 +162,7 @@ fn inputs() -> Vec<Hostile> {
             &[431],
             Ends::Closed,
         ),
-        Hostile::new("a target of 100 kB", request("GET", &format!("/{}", "a".repeat(100_000)), "", b""), &[414], Ends::Closed),
+        Hostile::new("a target of 100 kB", request("GET", &format!("/{}", "a".repeat(100_000)), "", b""), &[431], Ends::Closed),
         Hostile::new("another protocol", raw("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), &[400], Ends::Closed),
         Hostile::new("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(), &[400], Ends::Closed),
     ]

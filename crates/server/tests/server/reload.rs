@@ -167,7 +167,7 @@ async fn a_bad_file_changes_nothing_and_shows() {
     let detail = answer.problem();
     assert!(detail.contains("fortnight") && detail.contains("'pre'"), "all faults are told: {detail}");
     let told = serving.reloads.reload(Cause::Signal).await.unwrap_err();
-    assert!(matches!(&told, ReloadError::Faults(faults) if faults.faults.len() == 2), "{told}");
+    assert!(matches!(&told, ReloadError::Faults(faults) if faults.faults.len() == 3), "{told}");
 
     fs::remove_file(&path).unwrap();
     let gone = serving.reloads.reload(Cause::Signal).await.unwrap_err();
