@@ -3,19 +3,22 @@
 use serde::Serialize;
 use std::time::Duration;
 
-const MINUTE: Duration = Duration::from_secs(60);
-/// Long enough that nothing of it comes back while the benchmark runs.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Long enough that no window ends while the benchmark runs.
 const MONTH: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// More than any machine decides in a minute on one key.
-const UNREACHABLE: Rate = Rate { count: 1_000_000_000, period: MINUTE };
+/// More than a run asks of one key. A bucket's token takes so long to come back that a key which has called is kept for
+/// as long as the laps take: with tokens that come back at once, the table would be empty most of the time.
+const UNREACHABLE: Rate = Rate { count: 100_000_000, window: MONTH, token: Duration::from_secs(20) };
 
-/// So many requests in such a time.
+/// So many requests: in a window, or out of a bucket of that many tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     /// Requests, at least 1.
     pub(crate) count: u32,
-    /// Whole seconds, at least 1.
-    pub(crate) period: Duration,
+    /// The window, in whole seconds.
+    pub(crate) window: Duration,
+    /// The time in which a bucket gets one token back, in whole seconds.
+    pub(crate) token: Duration,
 }
 
 /// One limit a level, most specific first.
@@ -61,8 +64,11 @@ impl Path {
         match self {
             Self::Admit => admit,
             // Two, not one: throttlecrab 0.4 keeps no state for a burst of one, and so never refuses it.
-            Self::RejectAgent => Limits { agent: Rate { count: 2, period: MONTH }, ..admit },
-            Self::RejectGlobal => Limits { global: Rate { count: agents.max(1_000), period: MONTH }, ..admit },
+            Self::RejectAgent => Limits { agent: Rate { count: 2, window: MONTH, token: MONTH / 2 }, ..admit },
+            Self::RejectGlobal => {
+                let global = Rate { count: agents.max(1_000), window: MONTH, token: Duration::from_secs(1_000) };
+                Limits { global, ..admit }
+            }
         }
     }
 
@@ -75,14 +81,14 @@ impl Path {
     }
 }
 
-/// Limits as somebody might have them, with a period that does not end while keys are counted.
+/// Limits as somebody might have them, with a window that does not end while keys are counted.
 pub(crate) fn ordinary() -> Limits {
-    let agent = Rate { count: 1_000, period: Duration::from_secs(24 * 60 * 60) };
+    let agent = Rate { count: 1_000, window: DAY, token: Duration::from_secs(86) };
     Limits { agent, org: UNREACHABLE, global: UNREACHABLE }
 }
 
-/// Limits that nothing here reaches, with periods short enough that idle keys expire while others are inserted.
+/// Limits that nothing here reaches, and whose idle keys expire after `period` while others are inserted.
 pub(crate) fn short_lived(period: Duration) -> Limits {
-    let rate = Rate { count: UNREACHABLE.count, period };
+    let rate = Rate { count: UNREACHABLE.count, window: period, token: period };
     Limits { agent: rate, org: rate, global: rate }
 }

@@ -4,7 +4,7 @@
 //! - `contenders`: the libraries, each behind the same trait, used as its documentation shows;
 //! - `workload`, `limits`: who calls, and which three limits each decision has to pass;
 //! - `decisions`: nanoseconds for each decision; `memory`: bytes for each key; `pauses`: the worst decisions;
-//! - `report`: tables and JSON; `options`, `machine`, `clock`, `histogram`: what they need.
+//! - `reach`: what is aimed at; `report`: tables and JSON; `options`, `machine`, `clock`, `histogram`: what they need.
 
 mod clock;
 mod contenders;
@@ -15,6 +15,7 @@ mod machine;
 mod memory;
 mod options;
 mod pauses;
+mod reach;
 mod report;
 mod workload;
 
@@ -39,6 +40,7 @@ fn run(options: &Options) -> Result<()> {
     let pauses = if options.wants(Section::Pauses) { pauses::run(options)? } else { Vec::new() };
     made.seconds = (clock::now() - start).as_secs_f64();
     report::progress("");
-    let report = Report { made, decisions, memory, pauses };
+    let aims = if options.quick { Vec::new() } else { reach::aims(&decisions, &memory, &pauses) };
+    let report = Report { made, decisions, memory, pauses, aims };
     report::print(&if options.json { serde_json::to_string_pretty(&report)? } else { report.to_string() })
 }

@@ -85,7 +85,7 @@ impl Options {
             agents: 1_000_000,
             order: 1 << 22,
             lap: Duration::from_millis(100),
-            pauses: Duration::from_secs(6),
+            pauses: Duration::from_secs(5),
         }
     }
 

@@ -4,6 +4,7 @@ use crate::contenders::OURS;
 use crate::decisions::{self, Keys};
 use crate::machine::Machine;
 use crate::options::Options;
+use crate::reach::Aim;
 use crate::workload::{ORGS, SEED, ZIPF_EXPONENT};
 use crate::{memory, pauses};
 use anyhow::Result;
@@ -22,6 +23,8 @@ pub(crate) struct Report {
     pub(crate) memory: Vec<memory::Row>,
     /// The worst decisions.
     pub(crate) pauses: Vec<pauses::Row>,
+    /// What was aimed at; a smoke run tells nothing about that.
+    pub(crate) aims: Vec<Aim>,
 }
 
 /// How a run was made.
@@ -90,6 +93,9 @@ impl Display for Report {
         }
         if !self.pauses.is_empty() {
             write_pauses(f, &self.pauses)?;
+        }
+        if !self.aims.is_empty() {
+            write_aims(f, &self.aims)?;
         }
         Ok(())
     }
@@ -167,6 +173,15 @@ fn write_pauses(f: &mut Formatter<'_>, rows: &[pauses::Row]) -> fmt::Result {
                 worst.over_1_ms
             )?;
         }
+    }
+    Ok(())
+}
+
+fn write_aims(f: &mut Formatter<'_>, aims: &[Aim]) -> fmt::Result {
+    writeln!(f, "\nWhat Tidegate sets out to reach\n")?;
+    for aim in aims {
+        let met = if aim.is_met { "yes" } else { "NO" };
+        writeln!(f, "    {met:<4} {:>8.2}  {}", aim.found, aim.what)?;
     }
     Ok(())
 }

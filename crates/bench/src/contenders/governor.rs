@@ -48,6 +48,5 @@ impl Contender for Governor {
 
 fn quota(rate: Rate) -> Result<Quota> {
     let burst = NonZeroU32::new(rate.count).context("governor: a rate of 0 cannot be given")?;
-    let replenish_one = rate.period / rate.count;
-    Ok(Quota::with_period(replenish_one).context("governor: the period is too short for the count")?.allow_burst(burst))
+    Ok(Quota::with_period(rate.token).context("governor: a token has to take some time")?.allow_burst(burst))
 }

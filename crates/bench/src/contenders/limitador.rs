@@ -45,5 +45,5 @@ impl Contender for Limitador {
 
 fn limit(rate: Rate, per: Option<&str>) -> Result<Limit> {
     let variables = per.map(Expression::parse).transpose()?;
-    Ok(Limit::new("bench", u64::from(rate.count), rate.period.as_secs(), [], variables))
+    Ok(Limit::new("bench", u64::from(rate.count), rate.window.as_secs(), [], variables))
 }

@@ -37,9 +37,9 @@ impl Contender for Throttlecrab {
 }
 
 fn check(limiter: &mut RateLimiter<PeriodicStore>, key: &str, rate: Rate, now: SystemTime) -> bool {
-    let count = i64::from(rate.count);
-    let period = rate.period.as_secs() as i64;
-    limiter.rate_limit(key, count, count, period, 1, now).is_ok_and(|(allowed, _)| allowed)
+    limiter
+        .rate_limit(key, i64::from(rate.count), 1, rate.token.as_secs() as i64, 1, now)
+        .is_ok_and(|(allowed, _)| allowed)
 }
 
 #[expect(clippy::disallowed_methods, reason = "throttlecrab's interface asks its caller for the system time")]

@@ -43,6 +43,10 @@ impl Contender for Tidegate {
 }
 
 fn limit(name: &str, per: &str, rate: Rate, algorithm: &str) -> String {
-    let (count, seconds) = (rate.count, rate.period.as_secs());
-    format!("  - {{ name: {name}, per: {per}, rate: {count}/{seconds}s, algorithm: {algorithm} }}")
+    let Rate { count, window, token } = rate;
+    let rate = match algorithm {
+        "token_bucket" => format!("rate: 1/{}s, burst: {count}", token.as_secs()),
+        _ => format!("rate: {count}/{}s", window.as_secs()),
+    };
+    format!("  - {{ name: {name}, per: {per}, {rate}, algorithm: {algorithm} }}")
 }
