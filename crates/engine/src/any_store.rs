@@ -7,6 +7,7 @@ use tidegate_store::{
     At, Batch, Charge, CounterPage, Key, LimitId, MemoryStore, PageQuery, Store, StoreError, StoreStats,
 };
 
+use crate::plan::Plan;
 use crate::policy::StoreSettings;
 
 /// The store that the limits file chose.
@@ -28,6 +29,13 @@ impl AnyStore {
     pub const fn memory(&self) -> Option<&MemoryStore> {
         match self {
             Self::Memory(memory) => Some(memory),
+        }
+    }
+
+    /// Prepares what the store can decide faster if it knows the plan.
+    pub(crate) fn prepare(&self, plan: &mut Plan) {
+        match self {
+            Self::Memory(memory) => plan.prepare(memory),
         }
     }
 

@@ -9,62 +9,90 @@ use std::sync::atomic::Ordering;
 use arc_swap::Guard;
 use smallvec::SmallVec;
 use tidegate_core::{Cost, Mode, Request, Standing, Timestamp, Verdict};
-use tidegate_store::{Charge, Key, Op, Row};
+use tidegate_store::{Charge, Key, MemoryStore, Op, Row};
 
 use crate::decision::{Decision, RowSource};
 use crate::plan::{Plan, PlanRule, Values};
 use crate::policy::Missing;
 
-/// A request, the plan that it is decided by, and the rules of it that apply.
-pub(crate) struct Asked<'a> {
-    plan: Guard<Arc<Plan>>,
+/// A request, and what a plan asks of the store for it.
+pub(crate) struct Asked<'p> {
+    plan: &'p Plan,
     now: Timestamp,
     cost: Cost,
-    values: Values<'a>,
-    applies: SmallVec<[Applies; 4]>,
+    charges: SmallVec<[Charge<'p>; 4]>,
+    /// Which limit each charge is of.
+    sources: SmallVec<[RowSource; 4]>,
     block: Option<usize>,
     /// The rules that refuse because an attribute is missing, permissive ones included.
     lacking: SmallVec<[u32; 2]>,
 }
 
-/// A rule that applies, and the override that does.
-#[derive(Clone, Copy, Debug)]
-struct Applies {
-    source: RowSource,
-    weight: u64,
+/// What is decided, but for the plan that it was decided by.
+pub(crate) struct Outcome {
+    pub(crate) rows: SmallVec<[Row; 4]>,
+    pub(crate) sources: SmallVec<[RowSource; 4]>,
+    pub(crate) allowed: bool,
+    pub(crate) degraded: bool,
 }
 
-impl<'a> Asked<'a> {
-    pub(crate) fn new(plan: Guard<Arc<Plan>>, request: &Request<'a>, now: Timestamp) -> Self {
-        let mut asked = Self {
+impl<'p> Asked<'p> {
+    /// Nothing asked yet; [`fill`](Self::fill) it.
+    #[inline]
+    pub(crate) fn new(plan: &'p Plan, cost: Cost, now: Timestamp) -> Self {
+        Self {
             plan,
             now,
-            cost: request.cost(),
-            values: Values::new(),
-            applies: SmallVec::new(),
+            cost,
+            charges: SmallVec::new(),
+            sources: SmallVec::new(),
             block: None,
             lacking: SmallVec::new(),
-        };
-        asked.plan.fill_values(request, &mut asked.values);
-        if !asked.plan.blocks.is_empty() && asked.plan.policy.mode != Mode::Disabled {
-            asked.block = asked.plan.block(&asked.values, now);
         }
-        for (number, rule) in asked.plan.rules.iter().enumerate() {
+    }
+
+    /// Asks what the plan asks of a request with these attributes.
+    pub(crate) fn fill(&mut self, values: &Values<'p>) {
+        let plan = self.plan;
+        if !plan.blocks.is_empty() && plan.policy.mode != Mode::Disabled {
+            self.block = plan.block(values, self.now);
+        }
+        for (number, rule) in plan.rules.iter().enumerate() {
             let number = number as u32;
-            if rule.is_plain && rule.per.iter().all(|attribute| asked.values[*attribute].is_some()) {
-                asked.applies.push(Applies { source: RowSource::rule(number, None), weight: 1 });
+            if rule.is_plain && rule.per.iter().all(|attribute| values[*attribute].is_some()) {
+                self.push(RowSource::rule(number, None), 1, values);
                 continue;
             }
-            match Self::part(rule, &asked.values) {
+            match Self::part(rule, values) {
                 Part::None => {}
-                Part::Lacking => asked.lacking.push(number),
+                Part::Lacking => self.lacking.push(number),
                 Part::Weight(weight) => {
-                    let source = RowSource::rule(number, rule.override_for(&asked.values, now));
-                    asked.applies.push(Applies { source, weight });
+                    self.push(RowSource::rule(number, rule.override_for(values, self.now)), weight, values);
                 }
             }
         }
-        asked
+        if self.is_refused_for_lacking() {
+            // Refused anyway: the counters are only looked at, to say how they stand.
+            self.only_look();
+        }
+    }
+
+    fn push(&mut self, source: RowSource, weight: u64, values: &Values<'p>) {
+        let (rule, own) = source.find(self.plan);
+        let (limit, algorithm) = match own {
+            Some(own) => (own.id, own.algorithm()),
+            None => (rule.id, &rule.limit.algorithm),
+        };
+        let stand_in = if let Missing::Value(value) = &rule.missing { value } else { "" };
+        let (op, cost) = if self.cost.is_zero() { (Op::Peek, Cost::ONE) } else { (Op::Take, self.cost) };
+        let key = key(&rule.per, values, stand_in);
+        self.charges.push(Charge { limit, key, algorithm, cost: cost.times(weight), mode: rule.mode, op });
+        self.sources.push(source);
+    }
+
+    /// Makes the charges peeks.
+    pub(crate) fn only_look(&mut self) {
+        self.charges.iter_mut().for_each(|charge| charge.op = Op::Peek);
     }
 
     /// A rule's part in the request.
@@ -91,14 +119,14 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// When the clock was read for it.
-    pub(crate) const fn now(&self) -> Timestamp {
-        self.now
-    }
-
     /// Whether a counter has a say in the decision.
     pub(crate) fn asks_store(&self) -> bool {
-        self.block.is_none() && !self.applies.is_empty()
+        self.block.is_none() && !self.charges.is_empty()
+    }
+
+    /// What is asked of the store.
+    pub(crate) fn charges(&self) -> &[Charge<'p>] {
+        &self.charges
     }
 
     /// Whether the request is refused however the counters stand.
@@ -110,57 +138,20 @@ impl<'a> Asked<'a> {
         self.lacking.iter().any(|rule| self.plan.rules[*rule as usize].mode == Mode::Enforce)
     }
 
-    /// What is asked of the store.
-    pub(crate) fn charges<'s>(&'s self) -> SmallVec<[Charge<'s>; 4]> {
-        let (op, cost) = match self.cost {
-            Cost::ZERO => (Op::Peek, Cost::ONE),
-            // Refused anyway: the counters are only looked at, to say how they stand.
-            cost if self.is_refused_for_lacking() => (Op::Peek, cost),
-            cost => (Op::Take, cost),
-        };
-        let mut charges = SmallVec::new();
-        for applies in &self.applies {
-            let (rule, own) = applies.source.find(&self.plan);
-            let (limit, algorithm) = match own {
-                Some(own) => (own.id, own.algorithm()),
-                None => (rule.id, &rule.limit.algorithm),
-            };
-            let stand_in = if let Missing::Value(value) = &rule.missing { value } else { "" };
-            let key = self.key(&rule.per, stand_in);
-            charges.push(Charge { limit, key, algorithm, cost: cost.times(applies.weight), mode: rule.mode, op });
-        }
-        charges
-    }
-
-    fn key<'s>(&'s self, per: &[usize], stand_in: &'s str) -> Key<'s> {
-        let value = |attribute: &usize| self.values[*attribute].unwrap_or(stand_in);
-        // Up to three values are written in place, which costs a quarter of pushing them.
-        let mut few = [""; 3];
-        if per.len() > few.len() {
-            return Key { values: per.iter().map(value).collect() };
-        }
-        for (place, attribute) in few.iter_mut().zip(per) {
-            *place = value(attribute);
-        }
-        Key { values: SmallVec::from_buf_and_len(few, per.len()) }
-    }
-
-    /// The decision where no counter has a say in it.
-    pub(crate) fn decided_alone(self) -> Decision {
+    /// What is decided where no counter has a say in it.
+    pub(crate) fn decided_alone(self) -> Outcome {
         let Some(number) = self.block else { return self.decided(SmallVec::new(), true) };
         let wait = self.plan.blocks[number].wait(self.now);
         let standing = Standing { remaining: 0, reset: wait, next: wait };
         let row = Row { verdict: Verdict::Wait(wait), standing, at_cap: false };
         let source = RowSource::block(number as u32);
-        self.decision(SmallVec::from_iter([row]), SmallVec::from_iter([source]), false)
+        let (rows, sources) = (SmallVec::from_iter([row]), SmallVec::from_iter([source]));
+        Outcome { rows, sources, allowed: false, degraded: false }
     }
 
-    /// The decision that the store's rows make, and the rules that refuse without it.
-    pub(crate) fn decided(self, mut rows: SmallVec<[Row; 4]>, admitted: bool) -> Decision {
-        let mut sources: SmallVec<[RowSource; 4]> = SmallVec::new();
-        for applies in &self.applies {
-            sources.push(applies.source);
-        }
+    /// What the store's rows decide, and the rules that refuse without it.
+    pub(crate) fn decided(mut self, mut rows: SmallVec<[Row; 4]>, admitted: bool) -> Outcome {
+        let mut sources = std::mem::take(&mut self.sources);
         let mut allowed = admitted;
         if !self.lacking.is_empty() {
             allowed &= !self.is_refused_for_lacking();
@@ -172,30 +163,38 @@ impl<'a> Asked<'a> {
             }
         }
         if !self.cost.is_zero() && rows.iter().any(|row| !row.verdict.admits()) {
-            self.count_refusals(&rows, &sources);
+            count_refusals(self.plan, &rows, &sources);
         }
-        self.decision(rows, sources, allowed)
+        Outcome { rows, sources, allowed, degraded: false }
     }
+}
 
-    /// The decision where the store does not answer: a limiter is never the reason for an outage.
-    pub(crate) fn undecided(self) -> Decision {
-        Decision { degraded: true, ..self.decision(SmallVec::new(), SmallVec::new(), true) }
+/// Decides a request the fast way, if the plan and the request are usual ones.
+#[inline]
+pub(crate) fn decide_usual(plan: &Plan, store: &MemoryStore, request: &Request<'_>, now: Timestamp) -> Option<Outcome> {
+    let usual = plan.usual.as_ref().filter(|_| !request.cost().is_zero())?;
+    let values = plan.all_values(request)?;
+    let batch = usual.charge(store, &values[..plan.attribute_count()], request.cost(), now)?;
+    let mut sources = SmallVec::new();
+    for number in 0..batch.rows.len() {
+        sources.push(RowSource::rule(number as u32, None));
     }
-
-    fn decision(self, rows: SmallVec<[Row; 4]>, sources: SmallVec<[RowSource; 4]>, allowed: bool) -> Decision {
-        Decision { plan: self.plan, rows, sources, allowed, at: self.now, degraded: false, vetoed_by: None }
+    if batch.rows.iter().any(|row| !row.verdict.admits()) {
+        count_refusals(plan, &batch.rows, &sources);
     }
+    Some(Outcome { rows: batch.rows, sources, allowed: batch.admitted, degraded: false })
+}
 
-    fn count_refusals(&self, rows: &[Row], sources: &[RowSource]) {
-        let mut is_first = true;
-        for (source, _) in sources.iter().zip(rows).filter(|(_, row)| !row.verdict.admits()) {
-            let (rule, _) = source.find(&self.plan);
-            if rule.mode == Mode::Permissive {
-                rule.counts.would_refuse.fetch_add(1, Ordering::Relaxed);
-            } else if is_first {
-                rule.counts.refused.fetch_add(1, Ordering::Relaxed);
-                is_first = false;
-            }
+/// Counts what limits refused: of enforced ones the first only, which the decision names.
+fn count_refusals(plan: &Plan, rows: &[Row], sources: &[RowSource]) {
+    let mut is_first = true;
+    for (source, _) in sources.iter().zip(rows).filter(|(_, row)| !row.verdict.admits()) {
+        let (rule, _) = source.find(plan);
+        if rule.mode == Mode::Permissive {
+            rule.counts.would_refuse.fetch_add(1, Ordering::Relaxed);
+        } else if is_first {
+            rule.counts.refused.fetch_add(1, Ordering::Relaxed);
+            is_first = false;
         }
     }
 }
@@ -210,18 +209,51 @@ enum Part {
     Weight(u64),
 }
 
+impl Outcome {
+    /// What is decided where the store does not answer: a limiter is never the reason for an outage.
+    pub(crate) fn undecided() -> Self {
+        Self { rows: SmallVec::new(), sources: SmallVec::new(), allowed: true, degraded: true }
+    }
+
+    /// With the plan that it was decided by.
+    #[inline]
+    pub(crate) fn under(self, plan: Guard<Arc<Plan>>, at: Timestamp) -> Decision {
+        let Self { rows, sources, allowed, degraded } = self;
+        Decision { plan, rows, sources, allowed, at, degraded, vetoed_by: None }
+    }
+}
+
+fn key<'p>(per: &[usize], values: &Values<'p>, stand_in: &'p str) -> Key<'p> {
+    let value = |attribute: &usize| values[*attribute].unwrap_or(stand_in);
+    // Up to three values are written in place, which costs a quarter of pushing them.
+    let mut few = [""; 3];
+    if per.len() > few.len() {
+        return Key { values: per.iter().map(value).collect() };
+    }
+    for (place, attribute) in few.iter_mut().zip(per) {
+        *place = value(attribute);
+    }
+    Key { values: SmallVec::from_buf_and_len(few, per.len()) }
+}
+
 /// The decisions on requests that stand or fall together.
-pub(crate) fn decided_together(asked: Vec<Asked<'_>>, mut rows: &[Row], allowed: bool) -> Vec<Decision> {
+pub(crate) fn decided_together(
+    asked: Vec<Asked<'_>>,
+    mut rows: &[Row],
+    allowed: bool,
+    plan: &Arc<Plan>,
+    at: Timestamp,
+) -> Vec<Decision> {
     let mut decisions: Vec<Decision> = Vec::with_capacity(asked.len());
     for one in asked {
-        let decision = if one.asks_store() {
-            let (own, rest) = rows.split_at(one.applies.len().min(rows.len()));
+        let outcome = if one.asks_store() {
+            let (own, rest) = rows.split_at(one.charges.len().min(rows.len()));
             rows = rest;
-            one.decided(SmallVec::from_slice(own), allowed)
+            one.decided(SmallVec::from_iter(own.iter().copied()), allowed)
         } else {
             one.decided_alone()
         };
-        decisions.push(Decision { allowed, ..decision });
+        decisions.push(Outcome { allowed, ..outcome }.under(Guard::from_inner(Arc::clone(plan)), at));
     }
     if !allowed {
         let refusal = decisions.iter().find(|one| one.refused_by().is_some()).map(Decision::copied);

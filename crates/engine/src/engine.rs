@@ -4,18 +4,18 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
 use tidegate_core::{Request, Timestamp};
-use tidegate_store::{At, Charge, LimitId, Op, Store, StoreError, StoreStats};
+use tidegate_store::{At, Charge, LimitId, Store, StoreError, StoreStats};
 
 use crate::any_store::AnyStore;
-use crate::asked::{Asked, decided_together};
+use crate::asked::{Asked, Outcome, decide_usual, decided_together};
 use crate::clock::Clock;
 use crate::decision::Decision;
 use crate::intervention::{
     ActiveIntervention, Effect, INTERVENTIONS_MAX, Intervention, InterventionError, InterventionId,
 };
-use crate::plan::{Identities, Plan, PlanRule};
+use crate::plan::{Identities, Plan, PlanRule, Values};
 use crate::policy::Policy;
 
 /// Decides whether requests may pass. Clones share everything.
@@ -98,8 +98,9 @@ impl Engine {
     pub fn with_clock(policy: Policy, clock: Clock) -> Self {
         let mut control = Control::default();
         let store = AnyStore::new(&policy.store);
-        let plan = Plan::new(Arc::new(policy), &[], &mut control.known);
+        let mut plan = Plan::new(Arc::new(policy), &[], &mut control.known);
         store.install(&plan.installed());
+        store.prepare(&mut plan);
         let tidies_itself = clock.is_system();
         let plan = ArcSwap::from_pointee(plan);
         let shared = Arc::new(Shared { store, clock, plan, control: Mutex::new(control) });
@@ -111,20 +112,28 @@ impl Engine {
 
     /// Decides one request: every limit that applies is charged, or none.
     pub async fn decide(&self, request: &Request<'_>) -> Decision {
+        if let Ok(decision) = self.decide_now(request) {
+            return decision;
+        }
         let shared = &*self.shared;
         for _ in 0..PLAN_RETRIES {
-            let asked = self.ask(request);
-            if !asked.asks_store() {
-                return asked.decided_alone();
-            }
-            let answer = shared.store.charge(&asked.charges(), At::Backend { local: asked.now() }).await;
-            match answer {
-                Ok(batch) => return asked.decided(batch.rows, batch.admitted),
-                Err(error) if is_about_plan(&error) => {}
-                Err(_) => break,
-            }
+            let (plan, now) = (shared.plan.load(), shared.clock.now());
+            let values = plan.values(request);
+            let mut asked = Asked::new(&plan, request.cost(), now);
+            asked.fill(&values);
+            let outcome = if asked.asks_store() {
+                match shared.store.charge(asked.charges(), At::Backend { local: now }).await {
+                    Ok(batch) => asked.decided(batch.rows, batch.admitted),
+                    Err(error) if is_about_plan(&error) => continue,
+                    Err(_) => break,
+                }
+            } else {
+                asked.decided_alone()
+            };
+            drop(values);
+            return outcome.under(plan, now);
         }
-        self.ask(request).undecided()
+        self.undecided()
     }
 
     /// [`decide`](Self::decide) without awaiting, for a store in this process.
@@ -135,18 +144,26 @@ impl Engine {
         let shared = &*self.shared;
         let memory = shared.store.memory().ok_or(NotLocal)?;
         for _ in 0..PLAN_RETRIES {
-            let asked = self.ask(request);
-            if !asked.asks_store() {
-                return Ok(asked.decided_alone());
+            let (plan, now) = (shared.plan.load(), shared.clock.now());
+            if let Some(outcome) = decide_usual(&plan, memory, request, now) {
+                return Ok(outcome.under(plan, now));
             }
-            let answer = memory.charge_now(&asked.charges(), asked.now());
-            match answer {
-                Ok(batch) => return Ok(asked.decided(batch.rows, batch.admitted)),
-                Err(error) if is_about_plan(&error) => {}
-                Err(_) => break,
-            }
+            let values = plan.values(request);
+            let mut asked = Asked::new(&plan, request.cost(), now);
+            asked.fill(&values);
+            let outcome = if asked.asks_store() {
+                match memory.charge_now(asked.charges(), now) {
+                    Ok(batch) => asked.decided(batch.rows, batch.admitted),
+                    Err(error) if is_about_plan(&error) => continue,
+                    Err(_) => break,
+                }
+            } else {
+                asked.decided_alone()
+            };
+            drop(values);
+            return Ok(outcome.under(plan, now));
         }
-        Ok(self.ask(request).undecided())
+        Ok(self.undecided())
     }
 
     /// Decides several requests, in their order.
@@ -166,26 +183,27 @@ impl Engine {
         for _ in 0..PLAN_RETRIES {
             let plan = shared.plan.load_full();
             let now = shared.clock.now();
-            let asked: Vec<Asked<'_>> = requests
-                .iter()
-                .map(|request| Asked::new(Guard::from_inner(Arc::clone(&plan)), request, now))
-                .collect();
+            let values: Vec<Values<'_>> = requests.iter().map(|request| plan.values(request)).collect();
+            let mut asked: Vec<Asked<'_>> = Vec::with_capacity(requests.len());
+            for (request, values) in requests.iter().zip(&values) {
+                let mut one = Asked::new(&plan, request.cost(), now);
+                one.fill(values);
+                asked.push(one);
+            }
             // A refusal that needs no store refuses all: the others' limits are only looked at.
             let refused = asked.iter().any(Asked::is_refused_alone);
-            let mut charges: Vec<Charge<'_>> =
-                asked.iter().filter(|one| one.asks_store()).flat_map(Asked::charges).collect();
             if refused {
-                charges.iter_mut().for_each(|charge| charge.op = Op::Peek);
+                asked.iter_mut().for_each(Asked::only_look);
             }
-            let answer = shared.store.charge(&charges, At::Backend { local: now }).await;
-            drop(charges);
-            match answer {
-                Ok(batch) => return decided_together(asked, &batch.rows, batch.admitted && !refused),
+            let asking = asked.iter().filter(|one| one.asks_store());
+            let charges: Vec<Charge<'_>> = asking.flat_map(|one| one.charges().iter().cloned()).collect();
+            match shared.store.charge(&charges, At::Backend { local: now }).await {
+                Ok(batch) => return decided_together(asked, &batch.rows, batch.admitted && !refused, &plan, now),
                 Err(error) if is_about_plan(&error) => {}
                 Err(_) => break,
             }
         }
-        requests.iter().map(|request| self.ask(request).undecided()).collect()
+        requests.iter().map(|_| self.undecided()).collect()
     }
 
     /// Puts another policy in place. A limit keeps its counters if its name, attributes, unit and
@@ -290,20 +308,22 @@ impl Engine {
         self.shared.tidy();
     }
 
-    fn ask<'a>(&self, request: &Request<'a>) -> Asked<'a> {
-        Asked::new(self.shared.plan.load(), request, self.shared.clock.now())
+    fn undecided(&self) -> Decision {
+        Outcome::undecided().under(self.shared.plan.load(), self.now())
     }
 
     /// Builds a plan and swaps it in. The store knows the limits of both plans while requests may
     /// still be decided by the old one.
     fn put_in_place(&self, policy: Arc<Policy>, control: &mut Control) -> Arc<Plan> {
         let old = self.shared.plan.load_full();
-        let new = Arc::new(Plan::new(policy, &control.interventions, &mut control.known));
+        let mut new = Plan::new(policy, &control.interventions, &mut control.known);
         let mut both = new.installed();
         both.extend(
             old.installed().into_iter().filter(|(id, _)| both.iter().all(|(known, _)| known != id)).collect::<Vec<_>>(),
         );
         self.shared.store.install(&both);
+        self.shared.store.prepare(&mut new);
+        let new = Arc::new(new);
         self.shared.plan.store(Arc::clone(&new));
         self.shared.store.install(&new.installed());
         new

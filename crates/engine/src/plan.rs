@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicU64;
 
 use smallvec::SmallVec;
 use tidegate_core::{Algorithm, Limit, Mode, Rate, Request, Span, Timestamp};
-use tidegate_store::LimitId;
+use tidegate_store::memory::usual::{ATTRIBUTES_MAX, Usual, UsualPart};
+use tidegate_store::{LimitId, MemoryStore};
 
 use crate::intervention::{ActiveIntervention, Effect};
 use crate::policy::{Condition, Missing, Policy, Rule, Test, Weights};
@@ -20,6 +21,8 @@ pub(crate) struct Plan {
     /// In the order they are checked; disabled ones are left out.
     pub(crate) rules: Vec<PlanRule>,
     pub(crate) blocks: Vec<PlanBlock>,
+    /// Its limits as one prepared batch, if each applies to every request that has its attributes.
+    pub(crate) usual: Option<Usual>,
 }
 
 /// A rule made ready.
@@ -89,7 +92,7 @@ impl Plan {
             .map(|rule| PlanRule::new(rule, policy.mode, interventions, &mut names, known))
             .collect();
         let blocks = interventions.iter().filter_map(|active| PlanBlock::new(active, &mut names)).collect();
-        Self { policy, attributes: names.0, rules, blocks }
+        Self { policy, attributes: names.0, rules, blocks, usual: None }
     }
 
     /// Every limit that the store has to know.
@@ -100,6 +103,34 @@ impl Plan {
             all.extend(rule.variants().map(|variant| (variant.id, Arc::clone(&variant.limit))));
         }
         all
+    }
+
+    /// Prepares the usual batch, once the store knows the limits.
+    pub(crate) fn prepare(&mut self, store: &MemoryStore) {
+        let is_usual = self.blocks.is_empty()
+            && self.attributes.len() <= ATTRIBUTES_MAX
+            && self.rules.iter().all(|rule| rule.is_plain);
+        let mut parts = Vec::new();
+        for PlanRule { id, limit, mode, per, .. } in &self.rules {
+            parts.push(UsualPart { limit: *id, algorithm: &limit.algorithm, mode: *mode, per });
+        }
+        let usual = if is_usual { Usual::new(store, &parts) } else { None };
+        self.usual = usual;
+    }
+
+    /// The request's attributes, if it has all that the plan names, of which there are few.
+    #[inline]
+    pub(crate) fn all_values<'a>(&self, request: &Request<'a>) -> Option<[&'a str; ATTRIBUTES_MAX]> {
+        let mut values = [""; ATTRIBUTES_MAX];
+        for (value, name) in values.iter_mut().zip(&self.attributes) {
+            *value = request.attribute(name)?;
+        }
+        Some(values)
+    }
+
+    /// How many attributes the plan names.
+    pub(crate) fn attribute_count(&self) -> usize {
+        self.attributes.len()
     }
 
     /// The request's attributes by the plan's numbers.

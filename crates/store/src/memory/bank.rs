@@ -87,6 +87,19 @@ impl Bank {
         }
     }
 
+    /// [`find`](Self::find) in a bank that keeps no names: the hash is the key.
+    #[inline]
+    pub(super) fn find_unnamed<'g>(&self, hash: Hash, guard: &'g Guard) -> Result<Option<Spot<'g>>, Closed> {
+        let Some(table) = self.table(hash, guard) else { return Ok(None) };
+        if let Some(index) = table.cells.first(hash) {
+            return Ok(Some(Spot { table, index }));
+        }
+        match table.cells.find(hash, |_| true)? {
+            Place::Found(index) => Ok(Some(Spot { table, index })),
+            Place::Free(_) | Place::Full => Ok(None),
+        }
+    }
+
     /// The earliest clock that a charge of this key is decided by. Read after the key was searched.
     pub(super) fn floor(&self, hash: Hash) -> Timestamp {
         Timestamp::from_micros(self.shard(hash).floor_us.load(Ordering::Relaxed))

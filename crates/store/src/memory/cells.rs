@@ -103,6 +103,13 @@ impl Cells {
         Ok(Place::Full)
     }
 
+    /// The key's cell, if it is the first of its home line, as it mostly is.
+    #[inline]
+    pub fn first(&self, hash: Hash) -> Option<usize> {
+        let line = self.home(hash);
+        (self.lines[line].0[0].tag.load(Ordering::Acquire) == hash.0).then_some(line * 4)
+    }
+
     /// Takes the free cell at `index` for the key; false if another key, or this one in another
     /// thread, was faster: search again.
     pub fn claim(&self, index: usize, hash: Hash) -> bool {
@@ -212,6 +219,14 @@ impl Cell {
             }
             spin.turn();
         }
+    }
+
+    /// Takes the lock bit at once, if the word still is what a look found and nobody holds it.
+    pub fn lock_if(&self, word: u64) -> Option<Held<'_>> {
+        self.word.compare_exchange(word, word | LOCK, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        // As in `lock`.
+        fence(Ordering::Release);
+        Some(Held { cell: self, word })
     }
 
     /// Waits for the lock bit and takes it.

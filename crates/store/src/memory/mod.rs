@@ -4,7 +4,7 @@
 //! - [`cells`]: the cell protocol: 63 bits of state and a lock bit, read without a lock.
 //! - `table`: cells, and what lies beside them: names, states wider than 63 bits.
 //! - `bank`: all counters of one limit, in shards that are resized one by one.
-//! - `batch`: all or nothing over several counters.
+//! - `batch`: all or nothing over several counters; [`usual`]: most batches, faster.
 //! - `judge`: one charge, judged and taken; `working`: the same on copies, for what is rare.
 //!
 //! Bytes a key, measured by `make bench`: about 22 for a bucket or a fixed window. A key that shares
@@ -19,6 +19,7 @@ pub mod interruption;
 mod judge;
 mod page;
 mod table;
+pub mod usual;
 mod working;
 
 use std::hash::{BuildHasher, Hasher};
@@ -129,19 +130,21 @@ impl MemoryStore {
     /// into one hasher, short values collide across their borders, as `("", "\0")` does with
     /// `("\0", "")` under most seeds.
     fn hash(&self, key: &Key<'_>) -> Hash {
-        let whole = |value: &str| {
-            let mut hasher = self.hasher.build_hasher();
-            hasher.write(value.as_bytes());
-            hasher.finish()
-        };
         if let [value] = key.values[..] {
-            return Hash::new(whole(value));
+            return Hash::new(self.hash_value(value));
         }
         let mut hasher = self.hasher.build_hasher();
         for value in &key.values {
-            hasher.write_u64(whole(value));
+            hasher.write_u64(self.hash_value(value));
         }
         Hash::new(hasher.finish())
+    }
+
+    #[inline]
+    fn hash_value(&self, value: &str) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(value.as_bytes());
+        hasher.finish()
     }
 }
 
