@@ -28,7 +28,8 @@ async fn main() -> anyhow::Result<()> {
 
     let (cpu_before, begun) = (cpu_time(pid)?, Instant::now());
     let until = begun + Duration::from_secs(secs);
-    let clients: Vec<_> = (0..connections).map(|number| tokio::spawn(client(addr, number, connections, until))).collect();
+    let clients: Vec<_> =
+        (0..connections).map(|number| tokio::spawn(client(addr, number, connections, until))).collect();
     let mut waits_us = Vec::new();
     for client in clients {
         waits_us.extend(client.await??);

@@ -11,6 +11,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -18,7 +19,9 @@ use http::{HeaderMap, StatusCode, header};
 use subtle::ConstantTimeEq;
 use tidegate::policy::Secret;
 
-use crate::http::{Problem, Shared};
+use tracing::Instrument as _;
+
+use crate::http::{Problem, Shared, quoted};
 
 /// What the admin listener asks of a request.
 #[derive(Debug)]
@@ -26,6 +29,10 @@ pub(crate) struct Door {
     /// Where the admin listener is bound.
     pub(crate) addr: SocketAddr,
 }
+
+/// Who is at the other end of an admin connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// The admin listener would be open to everybody.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,8 +56,15 @@ impl Door {
     }
 }
 
-/// Lets a request through to the admin routes, or answers 401 or 403.
-pub(crate) async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+/// Lets a request through to the admin routes, or answers 401 or 403. What is logged on the way says
+/// who asked.
+pub(crate) async fn admit(
+    State(shared): State<Arc<Shared>>,
+    Extension(Peer(peer)): Extension<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let span = tracing::info_span!(target: "audit", "admin", %peer);
     // The token of the policy in force: a reload that changes it counts from the next request on.
     let policy = shared.engine.policy();
     let admitted = match &policy.server.admin_token {
@@ -58,9 +72,10 @@ pub(crate) async fn admit(State(shared): State<Arc<Shared>>, request: Request, n
         None => check_local(request.headers()),
     };
     match admitted {
-        Ok(()) => next.run(request).await,
+        Ok(()) => next.run(request).instrument(span).await,
         Err(problem) => {
-            tracing::warn!(target: "audit", path = request.uri().path(), "an admin request was refused");
+            let (_in_span, path) = (span.enter(), quoted(request.uri().path()));
+            tracing::warn!(target: "audit", method = %request.method(), path, "an admin request was refused");
             problem.into_response()
         }
     }
@@ -122,7 +137,8 @@ mod tests {
         let passes = |value: &str| check_token(&headers(&[(header::AUTHORIZATION, value)]), &token).is_ok();
         assert!(passes("Bearer s3cret"));
         assert!(passes("bearer s3cret"));
-        for wrong in ["s3cret", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "Bearer  s3cret"] {
+        for wrong in ["s3cret", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "Bearer  s3cret"]
+        {
             assert!(!passes(wrong), "{wrong}");
         }
         assert!(check_token(&HeaderMap::new(), &token).is_err());

@@ -22,7 +22,9 @@ pub enum Format {
 #[derive(Debug, thiserror::Error)]
 pub enum LogsError {
     /// What to log cannot be read.
-    #[error("the log level {directives:?} cannot be read: {source}; write error, warn, info, debug or trace, or a list such as info,audit=warn")]
+    #[error(
+        "the log level {directives:?} cannot be read: {source}; write error, warn, info, debug or trace, or a list such as info,audit=warn"
+    )]
     Directives {
         /// What was given.
         directives: String,

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use tidegate::{Engine, Policy};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
 
 use crate::admin::{Door, OpenToAll};
 use crate::bounds::{Bounds, LARGE_BODIES_MAX};
@@ -66,7 +67,9 @@ pub enum StartError {
 fn bind_sentence(what: &str, addr: &str, source: &io::Error, flag: &str, key: &str) -> String {
     let why = match source.kind() {
         io::ErrorKind::AddrInUse => "the port is taken".to_owned(),
-        io::ErrorKind::PermissionDenied => "this user may not take that port (below 1024 it takes a privilege)".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "this user may not take that port (below 1024 it takes a privilege)".to_owned()
+        }
         io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
         _ => source.to_string(),
     };
@@ -139,41 +142,41 @@ impl Server {
     }
 
     /// Serves until `stop`, then drains: `/readyz` says 503, the check listener stops accepting and
-    /// finishes what is in flight, then the admin listener does; each within `drain_wait`.
+    /// finishes what is in flight, then the admin listener does; both within `drain_wait`.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let Self { shared, check, admin, reloader, .. } = self;
-        let (check_stop, check_stopped) = watch::channel(());
-        let (admin_stop, admin_stopped) = watch::channel(());
-        let listener = |socket, router, connections_max, metrics: &crate::metrics::ConnectionMetrics| Listener {
-            socket,
-            router,
-            connections_max,
-            bounds: Arc::clone(&shared.bounds),
-            metrics: metrics.clone(),
-        };
-        let bounds = &shared.bounds;
-        let metrics = &shared.metrics;
-        let check = listener(check, check_router(&shared), bounds.connections_max, &metrics.check_connections);
-        let admin = listener(admin, admin_router(&shared), bounds.admin_connections_max, &metrics.admin_connections);
-        let check = check.serve(dropped(check_stopped));
-        let admin = admin.serve(dropped(admin_stopped.clone()));
-        let reloads = async {
-            if let Some(reloader) = reloader {
-                reloader.run(Arc::clone(&shared), dropped(admin_stopped)).await;
-            }
-        };
+        // What each part is told when it is to end: until when it may go on.
+        let (check_stop, check_stopped) = oneshot::channel();
+        let (admin_stop, admin_stopped) = oneshot::channel();
+        let (reloads_stop, reloads_stopped) = oneshot::channel();
+        let check = check_listener(check, &shared).serve(told(check_stopped));
+        let admin = admin_listener(admin, &shared).serve(told(admin_stopped));
+        // A task of its own: a fault in it leaves the limits in force, and the listeners running.
+        let reloads = reloader.map(|reloader| {
+            let run = reloader.run(Arc::clone(&shared), async move {
+                let _ = told(reloads_stopped).await;
+            });
+            tokio::spawn(run)
+        });
         let ends = async {
             stop.await;
             shared.readiness.drain();
-            tokio::time::sleep(bounds.drain_delay).await;
-            drop(check_stop);
+            tokio::time::sleep(shared.bounds.drain_delay).await;
+            let until = Instant::now() + shared.bounds.drain_wait;
+            // The other ends are held below.
+            let _ = check_stop.send(until);
+            until
         };
         let serves = async {
-            check.await;
+            let ((), until) = tokio::join!(check, ends);
             // Probes and operators see the draining to its end.
-            drop(admin_stop);
+            let _ = admin_stop.send(until);
+            let _ = reloads_stop.send(until);
         };
-        tokio::join!(serves, admin, reloads, ends);
+        tokio::join!(serves, admin);
+        if let Some(reloads) = reloads {
+            let _ = reloads.await;
+        }
     }
 }
 
@@ -191,7 +194,29 @@ async fn listen(
     bound.await.map_err(|source| StartError::Bind { what, addr: addr.to_owned(), source, flag, key })
 }
 
-/// Until the other half of the channel is dropped.
-async fn dropped(mut other_half: watch::Receiver<()>) {
-    while other_half.changed().await.is_ok() {}
+fn check_listener(socket: TcpListener, shared: &Arc<Shared>) -> Listener {
+    Listener {
+        socket,
+        router: check_router(shared),
+        connections_max: shared.bounds.connections_max,
+        bounds: Arc::clone(&shared.bounds),
+        metrics: shared.metrics.check_connections.clone(),
+        tells_peer: false,
+    }
+}
+
+fn admin_listener(socket: TcpListener, shared: &Arc<Shared>) -> Listener {
+    Listener {
+        socket,
+        router: admin_router(shared),
+        connections_max: shared.bounds.admin_connections_max,
+        bounds: Arc::clone(&shared.bounds),
+        metrics: shared.metrics.admin_connections.clone(),
+        tells_peer: true,
+    }
+}
+
+/// What the other end says; where it is gone without a word, everything ends now.
+async fn told(other_end: oneshot::Receiver<Instant>) -> Instant {
+    other_end.await.unwrap_or_else(|_| Instant::now())
 }

@@ -25,7 +25,10 @@ pub(crate) fn text(policy: &Policy, check: SocketAddr, admin: SocketAddr, now: T
         None => writeln!(text, "\nTry a request:\n\n  curl -si {url} -d '{{\"attributes\": {{}}}}'"),
     };
     let token = policy.server.admin_token.as_ref().map_or("", |_| " -H 'Authorization: Bearer <admin.token>'");
-    let _ = writeln!(text, "\nWhat was decided so far:\n\n  curl -s{token} http://{admin}/metrics | grep tidegate_decisions\n");
+    let _ = writeln!(
+        text,
+        "\nWhat was decided so far:\n\n  curl -s{token} http://{admin}/metrics | grep tidegate_decisions\n"
+    );
     text
 }
 
@@ -34,10 +37,7 @@ fn write_trial(text: &mut String, trial: &Trial, url: &str) -> std::fmt::Result 
     let Trial { in_a_row, limit, .. } = trial;
     writeln!(text, "\nTry a request that passes:\n\n  curl -si {url} -d {body}")?;
     writeln!(text, "\nTry {in_a_row} in a row, of which limit '{limit}' refuses the last (429):\n")?;
-    writeln!(
-        text,
-        "  for i in $(seq {in_a_row}); do curl -s -o /dev/null -w '%{{http_code}}\\n' {url} -d {body}; done"
-    )
+    writeln!(text, "  for i in $(seq {in_a_row}); do curl -s -o /dev/null -w '%{{http_code}}\\n' {url} -d {body}; done")
 }
 
 /// Requests of which the first passes and the last does not.
@@ -103,7 +103,8 @@ fn meeting(rule: &Rule) -> Option<BTreeMap<String, String>> {
     for attribute in &rule.limit.per {
         attributes.entry(attribute.to_string()).or_insert_with(|| made_up(attribute));
     }
-    let passes = |condition: &Condition| condition.test.passes(attributes.get(&*condition.attribute).map(String::as_str));
+    let passes =
+        |condition: &Condition| condition.test.passes(attributes.get(&*condition.attribute).map(String::as_str));
     rule.when.iter().all(passes).then_some(attributes)
 }
 
@@ -158,7 +159,8 @@ mod tests {
 
     #[test]
     fn nothing_is_promised_where_nothing_refuses() {
-        let text = hints("limits: [{name: a, per: [org], rate: 5/min, mode: permissive}, {name: z, per: [], rate: 0/min}]");
+        let text =
+            hints("limits: [{name: a, per: [org], rate: 5/min, mode: permissive}, {name: z, per: [], rate: 0/min}]");
         assert!(!text.contains("in a row"), "{text}");
     }
 }

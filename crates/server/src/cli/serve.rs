@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tidegate::config::{Faults, Warning};
 use tidegate_server::logs::{self, Format};
@@ -59,6 +60,7 @@ pub(crate) fn run(args: ServeArgs, output: Output) -> anyhow::Result<ExitCode> {
         Err(faults) => return tell_faults(&faults, output),
     };
     tell_warnings(&args.file.display().to_string(), &loaded.warnings);
+    raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(args, file, loaded.policy, output))?;
     // What still runs aside (a walk over counters, say) is not waited for.
@@ -86,23 +88,22 @@ async fn serve(args: ServeArgs, file: LimitsFile, policy: tidegate::Policy, outp
     let name = file.path().display().to_string();
     let settings = Settings { listen: args.listen, admin: args.admin, file: Some(file), bounds };
     let server = Server::bind(policy, settings).await?;
-    announce(&server, &name, output)?;
-    if !output.json && (args.hints || io::stdout().is_terminal()) {
-        let text = hints::text(&server.engine().policy(), server.check_addr(), server.admin_addr(), server.engine().now());
-        io::stdout().write_all(text.as_bytes())?;
-    }
-    let reloads = server.reloads();
-    let stop = stop_signal()?;
-    if let Some(reloads) = reloads {
+    // Listened for before anybody is told that the server is there.
+    let stop = stop_signal().context("signals cannot be listened for")?;
+    if let Some(reloads) = server.reloads() {
         tokio::spawn(reload_on_signal(reloads).context("SIGHUP cannot be listened for")?);
+    }
+    if let Err(error) = announce(&server, &name, args.hints, output) {
+        // Serving does not depend on who reads this.
+        tracing::warn!(%error, "standard output cannot be written to");
     }
     server.run(stop).await;
     tracing::info!("drained; the end");
     Ok(())
 }
 
-/// One line that says where, for people and for scripts.
-fn announce(server: &Server, file: &str, output: Output) -> io::Result<()> {
+/// One line that says where, for people and for scripts; then what to try.
+fn announce(server: &Server, file: &str, hints: bool, output: Output) -> io::Result<()> {
     let (check, admin) = (url(server.check_addr()), url(server.admin_addr()));
     let limits = server.engine().policy().rules.len();
     tracing::info!(check, admin, file, limits, version = env!("CARGO_PKG_VERSION"), "listening");
@@ -112,6 +113,11 @@ fn announce(server: &Server, file: &str, output: Output) -> io::Result<()> {
         writeln!(stdout, "{line}")?;
     } else {
         writeln!(stdout, "listening check={check} admin={admin}")?;
+    }
+    if !output.json && (hints || stdout.is_terminal()) {
+        let engine = server.engine();
+        let text = hints::text(&engine.policy(), server.check_addr(), server.admin_addr(), engine.now());
+        stdout.write_all(text.as_bytes())?;
     }
     stdout.flush()
 }
@@ -148,6 +154,15 @@ fn reload_on_signal(reloads: Reloads) -> io::Result<impl Future<Output = ()> + S
             let _ = reloads.reload(Cause::Signal).await;
         }
     })
+}
+
+/// A connection takes a descriptor, and the usual limit of 1,024 is far below what is served.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::debug!(%error, "the limit on open descriptors cannot be raised");
+    }
 }
 
 fn tell_faults(faults: &Faults, output: Output) -> anyhow::Result<ExitCode> {

@@ -1,7 +1,7 @@
 //! A decision as JSON: what `/v1/check` answers, and each result of a batch.
 
-use serde::ser::{SerializeSeq, Serializer};
 use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
 use tidegate::{Decision, LimitState};
 
 /// What is told of a decision.

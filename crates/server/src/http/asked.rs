@@ -12,9 +12,12 @@ use crate::json::{At, Json};
 /// A check: attributes and a cost.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
-    attributes: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    attributes: Attributes<'a>,
     cost: Cost,
 }
+
+/// Attributes, borrowed from the body where they have no escapes.
+type Attributes<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 
 /// The attributes as the engine takes them.
 pub(crate) type Pairs<'a> = SmallVec<[(&'a str, &'a str); 8]>;
@@ -77,7 +80,7 @@ pub(crate) fn parse(body: &str) -> Result<Json<'_>, Problem> {
     Json::parse(body).map_err(|fault| Problem::bad_request(format!("the body is not what is taken here: {fault}")))
 }
 
-fn read_attributes<'a>(value: Json<'a>, at: &At<'_>) -> Result<Vec<(Cow<'a, str>, Cow<'a, str>)>, Problem> {
+fn read_attributes<'a>(value: Json<'a>, at: &At<'_>) -> Result<Attributes<'a>, Problem> {
     let mut attributes = Vec::new();
     for (name, value) in at.object(value)? {
         if name.is_empty() || name.len() > NAME_BYTES_MAX {

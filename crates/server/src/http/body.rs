@@ -26,16 +26,16 @@ const DISCARDED_BYTES_MAX: u64 = 8 * 1024 * 1024;
 pub(crate) async fn read<'s>(shared: &'s Shared, parts: &Parts, body: Body) -> Result<Text<'s>, Problem> {
     check_type(&parts.headers)?;
     let wait = shared.bounds.body_wait;
-    let mut incoming = Incoming { body, place: None };
+    // A client that waits for a word before it sends its body can be told no at once.
+    let discards = !parts.headers.contains_key(header::EXPECT);
+    let mut incoming = Incoming { body, discards, place: None };
     let bytes = match tokio::time::timeout(wait, incoming.collect(&shared.large_bodies)).await {
         Ok(collected) => collected?,
         Err(_) => return Err(late(wait)),
     };
     match std::str::from_utf8(&bytes) {
         Ok(_) => Ok(Text { bytes, _place: incoming.place }),
-        Err(error) => {
-            Err(Problem::bad_request(format!("the body is not UTF-8 text (byte {})", error.valid_up_to())))
-        }
+        Err(error) => Err(Problem::bad_request(format!("the body is not UTF-8 text (byte {})", error.valid_up_to()))),
     }
 }
 
@@ -56,13 +56,14 @@ impl Text<'_> {
 /// A body that is being read.
 struct Incoming<'s> {
     body: Body,
+    discards: bool,
     place: Option<SemaphorePermit<'s>>,
 }
 
 impl<'s> Incoming<'s> {
     async fn collect(&mut self, large_bodies: &'s Semaphore) -> Result<Bytes, Problem> {
         if self.body.size_hint().lower() > BODY_BYTES_MAX as u64 {
-            return Err(too_large(&mut self.body).await);
+            return Err(self.too_large().await);
         }
         // Nearly every body comes in one piece, which then needs no copy.
         let Some(first) = next(&mut self.body).await? else { return Ok(Bytes::new()) };
@@ -79,13 +80,24 @@ impl<'s> Incoming<'s> {
             let Some(part) = next(&mut self.body).await? else { return Ok(whole.freeze()) };
             whole.extend_from_slice(&part);
         }
-        Err(too_large(&mut self.body).await)
+        Err(self.too_large().await)
+    }
+
+    async fn too_large(&mut self) -> Problem {
+        let mut left = DISCARDED_BYTES_MAX;
+        while self.discards && left > 0 && self.body.size_hint().lower() <= left {
+            let Ok(Some(part)) = next(&mut self.body).await else { break };
+            left = left.saturating_sub(part.len() as u64);
+        }
+        let detail = "the body is larger than 1 MiB; split the batch, or shorten attribute values";
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).closing()
     }
 }
 
 fn late(wait: Duration) -> Problem {
     let wait_secs = wait.as_secs_f64();
-    let detail = format!("the body was not complete {wait_secs} s after the headers; send it in one go, or retry later");
+    let detail =
+        format!("the body was not complete {wait_secs} s after the headers; send it in one go, or retry later");
     Problem::new(StatusCode::REQUEST_TIMEOUT, detail).closing()
 }
 
@@ -100,25 +112,12 @@ async fn next(body: &mut Body) -> Result<Option<Bytes>, Problem> {
     Ok(None)
 }
 
-async fn too_large(body: &mut Body) -> Problem {
-    let mut left = DISCARDED_BYTES_MAX;
-    if body.size_hint().lower() <= left {
-        while let Ok(Some(part)) = next(body).await {
-            left = left.saturating_sub(part.len() as u64);
-            if left == 0 {
-                break;
-            }
-        }
-    }
-    let detail = "the body is larger than 1 MiB; split the batch, or shorten attribute values";
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).closing()
-}
-
 /// JSON, no type at all, and the type that `curl -d` sends by default are read as JSON: what
 /// counts is the body, and the first thing anyone tries is a plain `curl -d`.
 fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     let refuse = |detail: &str| Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    {
         return refuse("the body has a content-encoding; send it as it is");
     }
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };

@@ -7,12 +7,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::connection;
+use crate::admin::Peer;
 use crate::bounds::Bounds;
 use crate::metrics::ConnectionMetrics;
 
@@ -20,6 +22,8 @@ use crate::metrics::ConnectionMetrics;
 const BACKLOG: u32 = 4096;
 /// How long accepting rests when the system has no descriptor or memory for another connection.
 const EXHAUSTED_REST: Duration = Duration::from_millis(100);
+/// How often the log says that no connection can be accepted.
+const WARNED_EVERY: Duration = Duration::from_secs(10);
 /// What a connection above the cap is told.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
 content-length: 155\r\nconnection: close\r\nretry-after: 1\r\n\r\n\
@@ -55,20 +59,23 @@ pub(crate) struct Listener {
     pub(crate) connections_max: usize,
     pub(crate) bounds: Arc<Bounds>,
     pub(crate) metrics: ConnectionMetrics,
+    /// Whether handlers are told who asks.
+    pub(crate) tells_peer: bool,
 }
 
 impl Listener {
-    /// Serves until `stop`, then finishes what is in flight, for `drain_wait` at most.
-    pub(crate) async fn serve(self, stop: impl Future<Output = ()>) {
-        let Self { socket, router, connections_max, bounds, metrics } = self;
+    /// Serves until `stop`, which says until when, at most, what is in flight may go on.
+    pub(crate) async fn serve(self, stop: impl Future<Output = Instant>) {
+        let Self { socket, router, connections_max, bounds, metrics, tells_peer } = self;
+        let mut acceptor = Acceptor { socket, rests_until: None, warned_at: None };
         let graceful = GracefulShutdown::new();
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
-        loop {
-            let stream = tokio::select! {
-                () = &mut stop => break,
+        let drained_until = loop {
+            let (stream, peer) = tokio::select! {
+                until = &mut stop => break until,
                 Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-                stream = accept(&socket) => stream,
+                accepted = acceptor.accept() => accepted,
             };
             if connections.len() >= connections_max {
                 metrics.refused.inc();
@@ -77,34 +84,54 @@ impl Listener {
             }
             metrics.accepted.inc();
             let open = metrics.open();
-            let connection = connection::serve(stream, router.clone(), &bounds, graceful.watcher());
+            let router = if tells_peer { router.clone().layer(Extension(Peer(peer))) } else { router.clone() };
+            let connection = connection::serve(stream, router, &bounds, graceful.watcher());
             connections.spawn(async move {
                 connection.await;
                 drop(open);
             });
-        }
-        drop(socket);
+        };
+        drop(acceptor);
         let drained = async {
             graceful.shutdown().await;
             while connections.join_next().await.is_some() {}
         };
-        if tokio::time::timeout(bounds.drain_wait, drained).await.is_err() {
+        if tokio::time::timeout_at(drained_until, drained).await.is_err() {
             tracing::warn!(cut = connections.len(), "connections still busy at the drain deadline are cut");
         }
         connections.shutdown().await;
     }
 }
 
-/// The next connection. An error belongs to one connection, or passes: it never ends the listener.
-async fn accept(socket: &TcpListener) -> TcpStream {
-    loop {
-        match socket.accept().await {
-            Ok((stream, _)) => return stream,
-            Err(error) if belongs_to_one_connection(&error) => {}
-            Err(error) => {
-                tracing::warn!(%error, "no connection can be accepted; trying again in {EXHAUSTED_REST:?}");
-                tokio::time::sleep(EXHAUSTED_REST).await;
+/// A socket, and what it remembers between two calls of which the first may be dropped.
+struct Acceptor {
+    socket: TcpListener,
+    rests_until: Option<Instant>,
+    warned_at: Option<Instant>,
+}
+
+impl Acceptor {
+    /// The next connection. An error belongs to one connection, or passes: it never ends the
+    /// listener.
+    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
+        loop {
+            if let Some(until) = self.rests_until {
+                tokio::time::sleep_until(until).await;
+                self.rests_until = None;
             }
+            match self.socket.accept().await {
+                Ok(accepted) => return accepted,
+                Err(error) if belongs_to_one_connection(&error) => {}
+                Err(error) => self.rest(&error),
+            }
+        }
+    }
+
+    fn rest(&mut self, error: &io::Error) {
+        self.rests_until = Some(Instant::now() + EXHAUSTED_REST);
+        if self.warned_at.is_none_or(|at| at.elapsed() >= WARNED_EVERY) {
+            self.warned_at = Some(Instant::now());
+            tracing::warn!(%error, "no connection can be accepted; trying again every {EXHAUSTED_REST:?}");
         }
     }
 }

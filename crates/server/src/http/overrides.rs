@@ -54,9 +54,10 @@ pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) 
     let id = shared.engine.intervene(intervention).map_err(|error| refused(&error))?;
     tracing::info!(target: "audit", id = id.0, limit, when = %told_when, reason, by, "an override has begun");
     let active = shared.engine.interventions();
-    let told = active.iter().find(|active| active.id == id).and_then(|active| {
-        numbers(&active.intervention).map(|numbers| Told::of(active, numbers, now))
-    });
+    let told = active
+        .iter()
+        .find(|active| active.id == id)
+        .and_then(|active| numbers(&active.intervention).map(|numbers| Told::of(active, numbers, now)));
     Ok(created("/v1/overrides", id, &told))
 }
 
@@ -64,9 +65,8 @@ pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) 
 pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Response {
     let now = shared.engine.now();
     let active = shared.engine.interventions();
-    let told = active
-        .iter()
-        .filter_map(|active| numbers(&active.intervention).map(|numbers| Told::of(active, numbers, now)));
+    let told =
+        active.iter().filter_map(|active| numbers(&active.intervention).map(|numbers| Told::of(active, numbers, now)));
     json(StatusCode::OK, &Items { items: told.collect() })
 }
 

@@ -39,7 +39,10 @@ impl Query {
                 None => self.0.push((parameter, value)),
                 Some(name) if name.is_empty() || name.len() > NAME_BYTES_MAX || value.len() > VALUE_BYTES_MAX => {
                     let detail = format!("names have 1 to {NAME_BYTES_MAX} bytes, values at most {VALUE_BYTES_MAX}");
-                    return Err(Problem::bad_request(format!("the parameter {} is too long: {detail}", quoted(&parameter))));
+                    return Err(Problem::bad_request(format!(
+                        "the parameter {} is too long: {detail}",
+                        quoted(&parameter)
+                    )));
                 }
                 Some(name) => attributes.push((name.to_owned(), value)),
             }

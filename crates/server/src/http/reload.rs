@@ -28,6 +28,7 @@ pub(crate) async fn reload(State(shared): State<Arc<Shared>>) -> Result<Response
     let reloaded = reloads.reload(Cause::Admin).await.map_err(|error| {
         let status = match error {
             ReloadError::Faults(_) | ReloadError::OpenToAll(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ReloadError::Broken => StatusCode::INTERNAL_SERVER_ERROR,
             ReloadError::Busy => StatusCode::SERVICE_UNAVAILABLE,
         };
         Problem::new(status, error.to_string())

@@ -67,3 +67,46 @@ async fn unknown_method(request: Request) -> Problem {
     let detail = format!("{path} does not take {method}; the Allow header says what it takes");
     Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, detail)
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use http::StatusCode;
+    use tidegate::{Clock, Engine, Policy, Timestamp};
+    use tokio::sync::Semaphore;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::admin::Door;
+    use crate::bounds::Bounds;
+    use crate::http::Readiness;
+    use crate::metrics::Metrics;
+
+    async fn broken() {
+        panic!("as a handler never should");
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer() {
+        let engine = Engine::with_clock(Policy::default(), Clock::manual(Timestamp::EPOCH));
+        let shared = Arc::new(Shared {
+            metrics: Metrics::new(&engine),
+            engine,
+            bounds: Arc::new(Bounds::default()),
+            readiness: Readiness::default(),
+            large_bodies: Semaphore::new(1),
+            door: Door { addr: ([127, 0, 0, 1], 0).into() },
+            reloads: None,
+        });
+        let router = finish(Router::new().route("/broken", get(broken)).merge(health_routes()), &shared);
+        let ask = async |path: &str| {
+            let request = Request::builder().uri(path).header("host", "x").body(Body::empty()).unwrap();
+            router.clone().oneshot(request).await.unwrap()
+        };
+        let answer = ask("/broken").await;
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(answer.headers()["content-type"], "application/problem+json");
+        assert!(shared.metrics.encode().unwrap().contains("tidegate_http_responses_total{class=\"5xx\"} 1"));
+        assert_eq!(ask("/healthz").await.status(), StatusCode::OK);
+    }
+}

@@ -93,7 +93,8 @@ pub(crate) async fn reset(
 
 fn items_max(text: Option<String>) -> Result<usize, Problem> {
     let Some(text) = text else { return Ok(ITEMS_DEFAULT) };
-    let wrong = || Problem::bad_request(format!("items_max is {}; it is a number from 1 to {ITEMS_MAX}", quoted(&text)));
+    let wrong =
+        || Problem::bad_request(format!("items_max is {}; it is a number from 1 to {ITEMS_MAX}", quoted(&text)));
     text.parse().ok().filter(|items| (1..=ITEMS_MAX).contains(items)).ok_or_else(wrong)
 }
 

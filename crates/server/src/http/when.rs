@@ -20,7 +20,10 @@ pub(crate) fn read(value: Json<'_>, at: &At<'_>) -> Result<Vec<Condition>, Probl
     let mut conditions = Vec::new();
     for (name, value) in at.object(value)? {
         if name.is_empty() || name.len() > NAME_BYTES_MAX {
-            return Err(at.problem(format_args!("names an attribute of {} bytes; names have 1 to {NAME_BYTES_MAX}", name.len())));
+            return Err(at.problem(format_args!(
+                "names an attribute of {} bytes; names have 1 to {NAME_BYTES_MAX}",
+                name.len()
+            )));
         }
         let test = read_test(value, &at.key(&name))?;
         conditions.push(Condition { attribute: name.into(), test });

@@ -53,7 +53,8 @@ impl Metrics {
     pub(crate) fn new(engine: &Engine) -> Self {
         let mut registry = Registry::with_prefix("tidegate");
         let decisions: Family<Labels, Counter> = Family::default();
-        let help = "Decisions: allowed, would_refuse (allowed, but a permissive limit is over), refused, peeked (cost 0)";
+        let help =
+            "Decisions: allowed, would_refuse (allowed, but a permissive limit is over), refused, peeked (cost 0)";
         registry.register("decisions", help, decisions.clone());
         let outcome = |name| decisions.get_or_create_owned(&[("outcome", name)]);
 
@@ -61,8 +62,7 @@ impl Metrics {
         registry.register("http_responses", "Answers over HTTP, by class of status", responses.clone());
         let class = |name| responses.get_or_create_owned(&[("class", name)]);
 
-        let seconds: Family<Labels, Histogram> =
-            Family::new_with_constructor(|| Histogram::new(LATENCY_BOUNDS));
+        let seconds: Family<Labels, Histogram> = Family::new_with_constructor(|| Histogram::new(LATENCY_BOUNDS));
         let help = "From the end of a request's headers until its answer is ready, in seconds";
         registry.register("request_seconds", help, seconds.clone());
         let route = |name| seconds.get_or_create_owned(&[("route", name)]);

@@ -6,6 +6,8 @@ use std::time::SystemTime;
 
 use tidegate::config::{self, Faults, Loaded};
 
+use super::ReloadError;
+
 /// A limits file, and the state it was in when it was last read.
 #[derive(Debug)]
 pub struct LimitsFile {
@@ -42,13 +44,14 @@ impl LimitsFile {
     }
 
     /// Reads it anew.
-    pub(super) async fn load(&mut self) -> Result<Loaded, Faults> {
+    pub(super) async fn load(&mut self) -> Result<Loaded, ReloadError> {
         self.read_at = self.look();
         let path = self.path.clone();
         // A limits file may be on a slow disk, and large.
         match tokio::task::spawn_blocking(move || config::load(&path)).await {
-            Ok(loaded) => loaded,
-            Err(stopped) => std::panic::resume_unwind(stopped.into_panic()),
+            Ok(loaded) => Ok(loaded?),
+            // It was logged where it happened.
+            Err(_) => Err(ReloadError::Broken),
         }
     }
 

@@ -16,8 +16,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::config::Faults;
 use tidegate::Reloaded;
+use tidegate::config::Faults;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -64,6 +64,9 @@ pub enum ReloadError {
     /// It would leave the admin listener open to everybody.
     #[error("{0}")]
     OpenToAll(#[from] Arc<OpenToAll>),
+    /// Reading it met a fault of Tidegate itself.
+    #[error("reading the limits file met a fault of the server; its log says more, please report it")]
+    Broken,
     /// The server is ending, or too many reloads wait already.
     #[error("no reload can be made now: the server is ending, or too many reloads wait; try again")]
     Busy,

@@ -135,7 +135,10 @@ async fn an_override_gives_other_numbers_for_a_time() {
     let answer = server.admin("POST", "/v1/overrides", body).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     let told = answer.json();
-    assert_eq!((&told["limit"], &told["quota"], &told["window_ms"]), (&json!("agent-minute"), &json!(5), &json!(60_000)));
+    assert_eq!(
+        (&told["limit"], &told["quota"], &told["window_ms"]),
+        (&json!("agent-minute"), &json!(5), &json!(60_000))
+    );
     assert_eq!(server.admin("GET", "/v1/overrides", "").await.json()["items"][0], told);
     assert_eq!(server.admin("GET", "/v1/blocks", "").await.json(), json!({"items": []}));
     let quota = |answer: Value| answer["limits"][0]["quota"].clone();
@@ -205,7 +208,10 @@ async fn interventions_are_read_strictly() {
         (r#"{"when": {"agent": "x"}, "for": "367d"}"#, "from 1s to 366d"),
         (r#"{"when": {"agent": "x"}, "for": "/1h"}"#, "from 1s to 366d"),
         (r#"{"when": {"agent": "x"}, "for": 3600}"#, "for has to be a string"),
-        (r#"{"when": {"agent": "x"}, "for": "1h", "until": "x"}"#, "unknown key 'until'; known are when, for, reason, by"),
+        (
+            r#"{"when": {"agent": "x"}, "for": "1h", "until": "x"}"#,
+            "unknown key 'until'; known are when, for, reason, by",
+        ),
     ] {
         let answer = server.admin("POST", "/v1/blocks", body).await;
         assert_eq!(answer.status, 400, "{body}");

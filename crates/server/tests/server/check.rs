@@ -100,7 +100,9 @@ async fn headers_can_be_switched_off() {
 async fn a_plain_curl_works() {
     let server = start(crate::support::LIMITS).await;
     let body = br#"{"attributes": {"org": "acme"}}"#;
-    for headers in ["", "Content-Type: application/x-www-form-urlencoded\r\n", "content-type: Application/Json; charset=UTF-8\r\n"] {
+    for headers in
+        ["", "Content-Type: application/x-www-form-urlencoded\r\n", "content-type: Application/Json; charset=UTF-8\r\n"]
+    {
         assert_eq!(send(server.check, &request("POST", "/v1/check", headers, body)).await.status, 200, "{headers}");
     }
     let answer = send(server.check, &request("POST", "/v1/check", "Content-Type: text/xml\r\n", body)).await;
@@ -117,7 +119,10 @@ async fn a_batch_where_each_stands_for_itself() {
     let json = answer.json();
     assert_eq!(json["results"].as_array().unwrap().len(), 2);
     assert_eq!(json["results"][0]["allowed"], true);
-    assert_eq!((&json["results"][1]["allowed"], &json["results"][1]["refused_by"]), (&json!(false), &json!("agent-minute")));
+    assert_eq!(
+        (&json["results"][1]["allowed"], &json["results"][1]["refused_by"]),
+        (&json!(false), &json!("agent-minute"))
+    );
 }
 
 #[tokio::test]
@@ -159,7 +164,10 @@ async fn the_limits_in_force() {
         let bucket = json!({"name": "a", "level": "agent", "unit": "requests", "per": ["org", "agent"],
             "algorithm": "token_bucket", "quota": 7, "window_ms": 14_000, "mode": "enforce"});
         assert_eq!(json["limits"][0], bucket);
-        assert_eq!((&json["limits"][1]["algorithm"], &json["limits"][1]["mode"]), (&json!("calendar"), &json!("permissive")));
+        assert_eq!(
+            (&json["limits"][1]["algorithm"], &json["limits"][1]["mode"]),
+            (&json!("calendar"), &json!("permissive"))
+        );
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tidegate_server::{Bounds, Server, Settings, StartError};
 use tidegate::config::{Source, parse};
+use tidegate_server::{Bounds, Server, Settings, StartError};
 
 use crate::support::{Connection, LIMITS, PATIENCE, get, post, start, start_with};
 

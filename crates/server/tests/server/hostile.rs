@@ -134,7 +134,7 @@ fn inputs() -> Vec<Hostile> {
         .then_finishes(),
         Hostile::new(
             "garbage behind a request",
-            [peek.clone(), raw("\x01\x02garbage\r\n\r\n"), post("/v1/check", good)].concat(),
+            [peek, raw("\x01\x02garbage\r\n\r\n"), post("/v1/check", good)].concat(),
             &[200, 400],
             Ends::Closed,
         ),
@@ -163,7 +163,7 @@ fn inputs() -> Vec<Hostile> {
             Ends::Closed,
         ),
         Hostile::new("a target of 100 kB", request("GET", &format!("/{}", "a".repeat(100_000)), "", b""), &[431], Ends::Closed),
-        Hostile::new("another protocol", raw("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), &[400], Ends::Closed),
+        Hostile::new("another protocol", raw("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), &[], Ends::Closed),
         Hostile::new("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(), &[400], Ends::Closed),
     ]
 }

@@ -1,4 +1,5 @@
 //! The server over real sockets: every endpoint, hostile input, reloading, draining, and who may.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "that is how a test fails")]
 
 mod admin;
 mod check;

@@ -49,7 +49,9 @@ async fn serve(place: impl FnOnce(&Path) -> PathBuf) -> Serving {
 }
 
 fn limits(quota: u64) -> String {
-    format!("limits:\n  - {{ name: everyone, per: [], rate: {quota}/h }}\n  - {{ name: org, per: [org], rate: 100/h }}\n")
+    format!(
+        "limits:\n  - {{ name: everyone, per: [], rate: {quota}/h }}\n  - {{ name: org, per: [org], rate: 100/h }}\n"
+    )
 }
 
 fn plain(folder: &Path) -> PathBuf {
@@ -210,7 +212,10 @@ async fn counters_survive_a_reload() {
     fs::write(serving.folder.path().join("limits.yaml"), text).unwrap();
     let answer = send(serving.admin, &post("/-/reload", "")).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
-    assert_eq!(answer.json(), json!({"kept": ["org", "everyone"], "added": ["agent"], "removed": [], "needs_restart": []}));
+    assert_eq!(
+        answer.json(),
+        json!({"kept": ["org", "everyone"], "added": ["agent"], "removed": [], "needs_restart": []})
+    );
     assert_eq!(check().await["limits"][0]["remaining"], 198, "the quota is the new one, what was taken stays taken");
     fs::write(serving.folder.path().join("limits.yaml"), format!("{text}listen: 127.0.0.1:1\n")).unwrap();
     let answer = send(serving.admin, &post("/-/reload", "")).await.json();

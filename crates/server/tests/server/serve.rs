@@ -40,7 +40,11 @@ fn command(path: &Path, options: &[&str]) -> Command {
 }
 
 fn start(path: &Path, options: &[&str]) -> Process {
-    let mut child = command(path, options).spawn().unwrap();
+    start_command(&mut command(path, options))
+}
+
+fn start_command(command: &mut Command) -> Process {
+    let mut child = command.spawn().unwrap();
     let mut first_line = String::new();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     stdout.read_line(&mut first_line).unwrap();
@@ -80,7 +84,10 @@ fn run(path: &Path, options: &[&str]) -> Output {
 async fn it_says_where_it_listens_and_ends_well() {
     let folder = tempfile::tempdir().unwrap();
     let process = start(&file(folder.path(), LIMITS), &[]);
-    assert_eq!(process.first_line, format!("listening check=http://{} admin=http://{}\n", process.check, process.admin));
+    assert_eq!(
+        process.first_line,
+        format!("listening check=http://{} admin=http://{}\n", process.check, process.admin)
+    );
     let check = post("/v1/check", r#"{"attributes": {"org": "acme", "agent": "a1"}}"#);
     assert_eq!(send(process.check, &check).await.status, 200);
     assert_eq!(send(process.admin, &get("/metrics")).await.status, 200);
@@ -143,7 +150,8 @@ async fn the_hints_are_true() {
 #[test]
 fn every_fault_of_the_file_is_told() {
     let folder = tempfile::tempdir().unwrap();
-    let path = file(folder.path(), "limits:\n  - { name: a, pre: [org], rate: 5/min }\n  - { name: b, per: [], rate: 5/x }\n");
+    let path =
+        file(folder.path(), "limits:\n  - { name: a, pre: [org], rate: 5/min }\n  - { name: b, per: [], rate: 5/x }\n");
     let output = run(&path, &[]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
@@ -181,4 +189,26 @@ async fn a_taken_port_and_an_open_door_are_told() {
     assert!(error.contains("no token guards it; set admin.token"), "{error}");
     let error = told(&["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-level", "a=b=c"]);
     assert!(error.contains("write error, warn, info, debug or trace"), "{error}");
+}
+
+#[tokio::test]
+async fn it_outlives_a_lack_of_descriptors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path(), LIMITS);
+    let serve = command(&path, &[]);
+    let mut limited = Command::new("sh");
+    // Fewer descriptors than connections below.
+    limited.args(["-c", "ulimit -n 40; exec \"$0\" \"$@\""]).arg(serve.get_program()).args(serve.get_args());
+    let process = start_command(limited.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut held = Vec::new();
+    for _ in 0..60 {
+        held.push(tokio::net::TcpStream::connect(process.check).await.unwrap());
+    }
+    drop(held);
+    let answer = tokio::time::timeout(PATIENCE, send(process.check, &get("/healthz"))).await;
+    assert_eq!(answer.expect("it accepts again").status, 200);
+    process.signal("TERM");
+    let (well, log) = process.end().await;
+    assert!(well, "{log}");
+    assert_eq!(log.matches("no connection can be accepted").count(), 1, "{log}");
 }

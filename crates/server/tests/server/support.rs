@@ -69,13 +69,8 @@ impl Running {
 
     /// Every counter there is, in a fixed order.
     pub(crate) async fn counters(&self) -> Vec<UsageItem> {
-        let query = UsageQuery {
-            limit: None,
-            attributes: Vec::new(),
-            cursor: None,
-            items_max: 1_000,
-            order: UsageOrder::Key,
-        };
+        let query =
+            UsageQuery { limit: None, attributes: Vec::new(), cursor: None, items_max: 1_000, order: UsageOrder::Key };
         let page = self.engine.usage(&query).await.unwrap();
         assert_eq!(page.next, None);
         let mut items = page.items;
