@@ -3,4 +3,6 @@
 #![cfg(test)]
 
 mod engine;
+mod http;
 mod rows;
+mod tower;

@@ -30,6 +30,8 @@ impl<F: Fn(&mut Said)> Door for Liar<F> {
     }
 }
 
+type Lie = fn(&mut Said);
+
 /// How many answers a run finds wrong, if every one is changed by `lie`.
 async fn found(fields: &[Field], lie: impl Fn(&mut Said) + Copy) -> usize {
     let rows = golden::load().unwrap();
@@ -39,7 +41,7 @@ async fn found(fields: &[Field], lie: impl Fn(&mut Said) + Copy) -> usize {
 
 #[tokio::test]
 async fn a_run_notices_each_field_that_is_wrong() {
-    let lies: [(Field, fn(&mut Said)); 9] = [
+    let lies: [(Field, Lie); 9] = [
         (Field::RefusedBy, |said| said.refused_by = Some("another".into())),
         (Field::Level, |said| said.level = Some("another".into())),
         (Field::RetryAfter, |said| said.retry_after_ms = said.retry_after_ms.map(|wait| wait + 1)),
