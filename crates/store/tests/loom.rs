@@ -1,5 +1,9 @@
 //! The cell protocol under every interleaving of a few threads, up to a bounded number of
 //! preemptions: `RUSTFLAGS="--cfg loom" cargo test -p tidegate-store --test loom --release`.
+//!
+//! Where one thread locks and another only looks, the one that locks is the main thread, which loom
+//! lets run first: a lock loads its word before it swaps it, and in a run where that load follows a
+//! look, loom finds nothing between the two to try in another order.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -78,25 +82,27 @@ fn two_cells_are_taken_both_or_not_at_all() {
 fn looks_see_what_is_committed() {
     explore(|| {
         let (cells, a, b) = two_cells();
-        let writer = {
+        let reader = {
             let cells = Arc::clone(&cells);
             thread::spawn(move || {
-                let mut first = cells.cell(a).lock().unwrap();
-                let mut second = cells.cell(b).lock().unwrap();
-                first.set(1);
-                second.set(1);
+                let (one, two) = (cells.cell(a).read().unwrap(), cells.cell(b).read().unwrap());
+                if cells.cell(a).is_still(one) && cells.cell(b).is_still(two) {
+                    assert_eq!(one, two, "both before the batch or both after it");
+                }
+                assert!(cells.cell(a).read().unwrap() >= one, "a counter does not go back");
+                // A refusal by the first look stays right for who asks on: the writer has taken.
+                if one == 1 {
+                    assert!(!take_both(&cells, a, b, false));
+                }
             })
         };
-        let (one, two) = (cells.cell(a).read().unwrap(), cells.cell(b).read().unwrap());
-        if cells.cell(a).is_still(one) && cells.cell(b).is_still(two) {
-            assert_eq!(one, two, "both before the batch or both after it");
+        {
+            let mut first = cells.cell(a).lock().unwrap();
+            let mut second = cells.cell(b).lock().unwrap();
+            first.set(1);
+            second.set(1);
         }
-        assert!(cells.cell(a).read().unwrap() >= one, "a counter does not go back");
-        // A refusal by the first look stays right for who asks on: the writer has taken.
-        if one == 1 {
-            assert!(!take_both(&cells, a, b, false));
-        }
-        writer.join().unwrap();
+        reader.join().unwrap();
         assert_eq!((cells.cell(a).read(), cells.cell(b).read()), (Ok(1), Ok(1)));
     });
 }
@@ -108,25 +114,52 @@ fn a_wide_state_is_never_torn() {
         let cells = Arc::new(Cells::new(4));
         let numbers: Arc<[AtomicU64; 3]> = Arc::new(std::array::from_fn(|_| AtomicU64::new(0)));
         let (index, _) = find_or_make(&cells, A).unwrap();
-        let writer = {
-            let (cells, numbers) = (Arc::clone(&cells), Arc::clone(&numbers));
-            thread::spawn(move || {
-                for _ in 0..2 {
-                    let mut held = cells.cell(index).lock().unwrap();
-                    let version = held.word() + 1;
-                    for number in numbers.iter() {
-                        number.store(version, Ordering::Relaxed);
-                    }
-                    held.set(version);
-                }
-            })
+        let read = move |cells: &Cells, numbers: &[AtomicU64; 3]| {
+            let look = || numbers.each_ref().map(|number| number.load(Ordering::Relaxed));
+            let (version, seen) = cells.cell(index).read_wide(look).unwrap();
+            assert_eq!(seen, [version; 3]);
+            version
         };
-        let look = || -> [u64; 3] { std::array::from_fn(|at| numbers[at].load(Ordering::Relaxed)) };
-        let (version, seen) = cells.cell(index).read_wide(look).unwrap();
-        assert_eq!(seen, [version; 3]);
-        writer.join().unwrap();
-        let (version, seen) = cells.cell(index).read_wide(look).unwrap();
-        assert_eq!((version, seen), (2, [2; 3]));
+        let reader = {
+            let (cells, numbers) = (Arc::clone(&cells), Arc::clone(&numbers));
+            thread::spawn(move || read(&cells, &numbers))
+        };
+        for _ in 0..2 {
+            let mut held = cells.cell(index).lock().unwrap();
+            let version = held.word() + 1;
+            for number in numbers.iter() {
+                number.store(version, Ordering::Relaxed);
+            }
+            held.set(version);
+        }
+        assert!(reader.join().unwrap() <= 2);
+        assert_eq!(read(&cells, &numbers), 2);
+    });
+}
+
+/// Who locks a cell sees what was written under its lock before.
+#[test]
+fn wide_states_written_in_turn_add_up() {
+    explore(|| {
+        let cells = Arc::new(Cells::new(4));
+        let numbers: Arc<[AtomicU64; 2]> = Arc::new(std::array::from_fn(|_| AtomicU64::new(0)));
+        let (index, _) = find_or_make(&cells, A).unwrap();
+        let add = move |cells: &Cells, numbers: &[AtomicU64; 2]| {
+            let mut held = cells.cell(index).lock().unwrap();
+            for number in numbers {
+                let seen = number.load(Ordering::Relaxed);
+                assert_eq!(seen, held.word(), "the state of this version");
+                number.store(seen + 1, Ordering::Relaxed);
+            }
+            held.set(held.word() + 1);
+        };
+        let other = {
+            let (cells, numbers) = (Arc::clone(&cells), Arc::clone(&numbers));
+            thread::spawn(move || add(&cells, &numbers))
+        };
+        add(&cells, &numbers);
+        other.join().unwrap();
+        assert_eq!(numbers.each_ref().map(|number| number.load(Ordering::Relaxed)), [2, 2]);
     });
 }
 
@@ -222,22 +255,22 @@ fn closing_and_a_wide_look_are_one_after_the_other() {
         let cells = Arc::new(Cells::new(4));
         let numbers: Arc<[AtomicU64; 2]> = Arc::new(std::array::from_fn(|_| AtomicU64::new(0)));
         let (index, _) = find_or_make(&cells, A).unwrap();
-        let closer = {
-            let (cells, numbers) = (Arc::clone(&cells), Arc::clone(&numbers));
-            thread::spawn(move || {
-                let mut held = cells.cell(index).lock().unwrap();
-                numbers[0].store(1, Ordering::Relaxed);
-                numbers[1].store(1, Ordering::Relaxed);
-                held.set(1);
-                drop(held);
-                cells.close(|_, _, word| assert_eq!(word, 1));
-            })
+        let read = move |cells: &Cells, numbers: &[AtomicU64; 2]| {
+            let look = || numbers.each_ref().map(|number| number.load(Ordering::Relaxed));
+            cells.cell(index).read_wide(look).map(|(version, seen)| assert_eq!(seen, [version; 2]))
         };
-        let look = || -> [u64; 2] { std::array::from_fn(|at| numbers[at].load(Ordering::Relaxed)) };
-        if let Ok((version, seen)) = cells.cell(index).read_wide(look) {
-            assert_eq!(seen, [version; 2]);
+        let reader = {
+            let (cells, numbers) = (Arc::clone(&cells), Arc::clone(&numbers));
+            thread::spawn(move || read(&cells, &numbers))
+        };
+        let mut held = cells.cell(index).lock().unwrap();
+        for number in numbers.iter() {
+            number.store(1, Ordering::Relaxed);
         }
-        closer.join().unwrap();
-        assert!(cells.cell(index).read_wide(look).is_err());
+        held.set(1);
+        drop(held);
+        cells.close(|_, _, word| assert_eq!(word, 1));
+        let _: Result<(), Closed> = reader.join().unwrap();
+        assert_eq!(read(&cells, &numbers), Err(Closed));
     });
 }
