@@ -47,9 +47,10 @@ fn follow(civil: &CivilPeriod, from: Timestamp, until: Timestamp) -> usize {
     let (mut start, mut end) = civil.around(from);
     let mut periods = 0;
     while end < until {
-        let inside = end.since(start).as_micros();
-        for at in [start, start.after(MICROSECOND), start.after(Span::from_micros(inside / 2)), end.before(MICROSECOND)]
-        {
+        let half = Span::from_micros(end.since(start).as_micros() / 2);
+        let half_an_hour = half.min(Span::from_secs(1_800));
+        let early = [start, start.after(MICROSECOND), start.after(half_an_hour)];
+        for at in early.into_iter().chain([start.after(half), end.before(half_an_hour), end.before(MICROSECOND)]) {
             assert_eq!(civil.around(at), (start, end), "{civil}: {at:?} is of another period");
         }
         let (next_start, next_end) = civil.around(end);
