@@ -160,8 +160,11 @@ pub struct Weights {
     /// Where no other weight applies. 0: such requests are free here.
     pub base: u64,
     /// Weights by an attribute's value; the largest that applies counts.
-    pub by: Vec<(Arc<str>, Vec<(String, u64)>)>,
+    pub by: Vec<(Arc<str>, ValueWeights)>,
 }
+
+/// Values of one attribute with their weights.
+pub type ValueWeights = Vec<(String, u64)>;
 
 impl Default for Weights {
     fn default() -> Self {
