@@ -43,7 +43,7 @@ pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Up to this size, in bytes, a body is read at once; a larger one waits for a place.
 pub const SMALL_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Larger bodies that are in memory at one time.
-pub const LARGE_BODIES_MAX: usize = 64;
+pub const LARGE_BODIES_MAX: usize = 32;
 /// Checks in one batch.
 pub const BATCH_CHECKS_MAX: usize = 1_000;
 /// Attributes of one check.

@@ -76,6 +76,8 @@ impl<'s> Incoming<'s> {
             if self.place.is_none() && whole.len() > SMALL_BODY_BYTES_MAX {
                 // Never closed. What is not read stays in the system's buffers, which push back.
                 self.place = large_bodies.acquire().await.ok();
+                // At once as large as it says it is, at most 1 MiB: growing would double it.
+                whole.reserve(usize::try_from(self.body.size_hint().lower()).unwrap_or_default());
             }
             let Some(part) = next(&mut self.body).await? else { return Ok(whole.freeze()) };
             whole.extend_from_slice(&part);

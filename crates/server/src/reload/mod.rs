@@ -1,8 +1,8 @@
 //! Reading the limits file anew: when it changes, on SIGHUP, and on `POST /-/reload`.
 //!
 //! # Layout
-//! - [`file`]: the file, and how a change of it is noticed however it is replaced.
-//! - [`watch`]: the system's word that something changed.
+//! - `file`: the file, and how a change of it is noticed however it is replaced.
+//! - `watch`: the system's word that something changed.
 //! - here: one task that owns the file and reloads, one reload at a time.
 //!
 //! A file that has faults never replaces a good one: the limits in force stay, the log says every

@@ -21,10 +21,14 @@ if [ ! -x "$environment/bin/schemathesis" ]; then
     fi
 fi
 
-cargo build --quiet --locked --package tidegate-server --bin tidegate
+# The program that the caller has built, or one that is built here.
+if [ -z "${TIDEGATE_BIN:-}" ]; then
+    cargo build --quiet --locked --package tidegate-server --bin tidegate
+    TIDEGATE_BIN="$target/debug/tidegate"
+fi
 
 folder="$(mktemp -d)"
-"$target/debug/tidegate" serve "$here/limits.yaml" --listen 127.0.0.1:0 --admin 127.0.0.1:0 \
+"$TIDEGATE_BIN" serve "$here/limits.yaml" --listen 127.0.0.1:0 --admin 127.0.0.1:0 \
     --log-level warn,audit=off >"$folder/stdout" 2>"$folder/stderr" &
 server=$!
 ended() {

@@ -1,6 +1,7 @@
 //! Hostile input: each gets the right answer, moves no counter but its own, and leaves the server
 //! small and alive.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::UsageItem;
@@ -197,12 +198,12 @@ async fn many_large_bodies_at_once_are_bounded() {
     let before = resident_bytes();
     let value = "v".repeat(1_000_000);
     let body = post("/v1/check", &format!(r#"{{"attributes": {{"org": "{value}"}}}}"#));
-    let half = body.len() / 2;
+    let begin: Arc<[u8]> = body[..body.len() / 2].into();
     // 250 clients that each hold back the end of their body: 125 MB if all of it were kept.
     let mut clients = Vec::new();
     for _ in 0..250 {
         let mut client = Connection::open(server.check).await;
-        let begin = body[..half].to_vec();
+        let begin = Arc::clone(&begin);
         clients.push(tokio::spawn(async move {
             let _ = tokio::time::timeout(Duration::from_millis(500), client.write_all(&begin)).await;
             client
