@@ -58,7 +58,8 @@ interleavings() {
 
 contract() {
     need_python crates/server/tests/schemathesis/requirements.txt
-    crates/server/tests/schemathesis/run.sh
+    # The tests have built it.
+    TIDEGATE_BIN="$target/debug/tidegate" crates/server/tests/schemathesis/run.sh
 }
 
 fuzz_targets() {
