@@ -305,9 +305,12 @@ fn all_pass(conditions: &[PlanCondition], values: &Values<'_>) -> bool {
 #[derive(Debug, Default)]
 struct Overrides {
     all: Vec<PlanOverride>,
-    by_value: Vec<(usize, HashMap<String, SmallVec<[usize; 1]>>)>,
+    /// By an attribute: the overrides that ask for each of its values.
+    by_value: Vec<(usize, NumbersByValue)>,
     others: Vec<usize>,
 }
+
+type NumbersByValue = HashMap<String, SmallVec<[usize; 1]>>;
 
 impl Overrides {
     fn new(all: Vec<PlanOverride>) -> Self {
