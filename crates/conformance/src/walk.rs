@@ -11,7 +11,7 @@ use tidegate_store::{At, Charge, Key, Op, PageQuery, Store, StoreError};
 use crate::limits::{Kind, Known, START, block_on, install};
 use crate::reference::Reference;
 
-/// The limits of a walk: each rule once for many counters and once for all, with three sizes each.
+/// The limits of a walk, with three sizes each.
 #[derive(Debug)]
 pub struct Ground {
     limits: Vec<Known>,
@@ -51,9 +51,16 @@ pub struct Ask {
 
 impl Default for Ground {
     fn default() -> Self {
+        Self::of(&Kind::ALL)
+    }
+}
+
+impl Ground {
+    /// These rules, each once for many counters and once for all.
+    pub fn of(kinds: &[Kind]) -> Self {
         let mut ground = Self { limits: Vec::new(), rules: Vec::new() };
-        for (id, kind) in (0_u32..).zip(Kind::ALL.iter().chain(&Kind::ALL)) {
-            let per: &[&str] = if id < 5 { &["k"] } else { &[] };
+        for (id, kind) in (0_u32..).zip(kinds.iter().chain(kinds)) {
+            let per: &[&str] = if (id as usize) < kinds.len() { &["k"] } else { &[] };
             ground.limits.push(Known::new(id, per, kind.rule(4)));
             ground.rules.push([4, 2, 9].map(|capacity| kind.rule(capacity)));
         }
@@ -78,6 +85,29 @@ pub fn steps(keys: usize, back: bool, count: usize) -> impl Strategy<Value = Vec
         2 => (0..10_usize, 0..keys).prop_map(|(limit, key)| Step::Reset(limit, key)),
         1 => (0..10_usize).prop_map(Step::List),
         2 => Just(Step::Tidy),
+    ];
+    proptest::collection::vec(step, 1..count)
+}
+
+/// Steps as requests make them: one charge of each of `limits` limits, all of one cost.
+pub fn requests(limits: usize, keys: usize, back: bool, count: usize) -> impl Strategy<Value = Vec<Step>> {
+    let ask = (0..keys, prop_oneof![4 => Just(0), 1 => Just(1), 1 => Just(2)], 0..5);
+    let request = (proptest::collection::vec(ask, limits), units(), jump(back)).prop_map(|(asks, units, by_us)| {
+        let asks = asks.into_iter().enumerate();
+        let ask = |(limit, (key, rule, permissive))| Ask {
+            limit,
+            key,
+            rule,
+            units,
+            permissive: permissive == 0,
+            peek: false,
+        };
+        Step::Charge(by_us, asks.map(ask).collect())
+    });
+    let step = prop_oneof![
+        12 => request,
+        1 => (0..limits, 0..keys).prop_map(|(limit, key)| Step::Reset(limit, key)),
+        1 => Just(Step::Tidy),
     ];
     proptest::collection::vec(step, 1..count)
 }

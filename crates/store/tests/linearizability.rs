@@ -2,11 +2,14 @@
 //! other, explains every answer. Stores that check first and take later, or charge level by level,
 //! are found out by the same runs.
 
+mod prepared;
+
 use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use prepared::Prepared;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -39,14 +42,14 @@ struct Round {
 const THREADS: usize = 3;
 const KEYS: [&str; 2] = ["a", "b"];
 
-fn rounds(count: usize) -> Vec<Round> {
+fn rounds(kinds: &[Kind], count: usize) -> Vec<Round> {
     let mut runner = TestRunner::default();
-    let round = round();
+    let round = round(kinds);
     (0..count).filter_map(|_| round.new_tree(&mut runner).ok()).map(|tree| tree.current()).collect()
 }
 
-fn round() -> impl Strategy<Value = Round> {
-    let kind = proptest::sample::select(Kind::ALL.to_vec());
+fn round(kinds: &[Kind]) -> impl Strategy<Value = Round> + use<> {
+    let kind = proptest::sample::select(kinds.to_vec());
     let limit = (kind, 1..5_u64);
     (proptest::collection::vec(limit, 2..4), any::<bool>(), any::<bool>()).prop_flat_map(|(kinds, many_keys, moves)| {
         let limits: Vec<Known> =
@@ -148,18 +151,32 @@ fn before(round: &Round) -> Reference {
 
 #[test]
 fn the_memory_store_is_linearizable() {
+    is_linearizable(&Kind::ALL, |store| store, |store, now| store.tidy(now));
+}
+
+#[test]
+fn prepared_batches_are_linearizable() {
+    let kinds = [Kind::FixedWindow, Kind::TokenBucket];
+    is_linearizable(&kinds, Prepared::new, |store, now| store.inner().tidy(now));
+}
+
+fn is_linearizable<S: Store>(
+    kinds: &[Kind],
+    wrap: impl Fn(MemoryStore) -> S,
+    tidy: impl Fn(&S, tidegate_core::Timestamp) + Sync,
+) {
     interruption::often(4);
     let now = START.after(Span::from_secs(50));
     let mut overlapping = 0;
     // Until there were histories enough in which operations overlap: others say little.
     for _ in 0..400 * soak() {
-        let rounds = rounds(50);
-        let histories = record(&rounds, |store| store, |store| store.tidy(now));
+        let rounds = rounds(kinds, 50);
+        let histories = record(&rounds, &wrap, |store| tidy(store, now));
         for (round, history) in rounds.iter().zip(&histories) {
             assert!(history.explanation(&before(round)).is_some(), "no order explains:{history}");
             overlapping += usize::from(has_overlap(history));
         }
-        if overlapping >= 1_000 * soak() {
+        if overlapping >= 2_000 * soak() {
             return;
         }
     }
@@ -186,7 +203,7 @@ fn a_store_that_charges_level_by_level_is_found_out() {
 /// Whether some history of such a store has no explanation.
 fn is_found_out<S: Store>(wrap: impl Fn(MemoryStore) -> S) -> bool {
     (0..20).any(|_| {
-        let rounds = rounds(100);
+        let rounds = rounds(&Kind::ALL, 100);
         let histories = record(&rounds, &wrap, |_| ());
         rounds.iter().zip(&histories).any(|(round, history)| history.explanation(&before(round)).is_none())
     })

@@ -1,5 +1,7 @@
 //! The contract, kept by the store in memory.
 
+mod prepared;
+
 use tidegate_conformance::{block_on, contract_tests};
 use tidegate_store::{MemorySettings, MemoryStore};
 
@@ -15,4 +17,12 @@ mod named {
 
     contract_tests!(named, block_on);
     listing_tests!(named, block_on);
+}
+
+mod usual {
+    use super::prepared::Prepared;
+    use super::{MemorySettings, MemoryStore, block_on};
+    use tidegate_conformance::contract_tests;
+
+    contract_tests!(|| Prepared::new(MemoryStore::new(MemorySettings::default())), block_on);
 }

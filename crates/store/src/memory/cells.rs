@@ -223,6 +223,7 @@ impl Cell {
 
     /// Takes the lock bit at once, if the word still is what a look found and nobody holds it.
     pub fn lock_if(&self, word: u64) -> Option<Held<'_>> {
+        point();
         self.word.compare_exchange(word, word | LOCK, Ordering::Acquire, Ordering::Relaxed).ok()?;
         // As in `lock`.
         fence(Ordering::Release);
