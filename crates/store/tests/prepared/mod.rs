@@ -12,28 +12,17 @@ use tidegate_store::{
 /// A memory store whose usual batches are decided the prepared way.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    store: MemoryStore,
-    decided: AtomicU64,
+    /// The store behind.
+    pub(crate) store: MemoryStore,
+    /// How many batches were decided the prepared way.
+    pub(crate) decided: AtomicU64,
 }
 
-#[allow(dead_code, reason = "each test that includes this module uses its part")]
 impl Prepared {
     pub(crate) const fn new(store: MemoryStore) -> Self {
         Self { store, decided: AtomicU64::new(0) }
     }
 
-    /// The store behind.
-    pub(crate) const fn inner(&self) -> &MemoryStore {
-        &self.store
-    }
-
-    /// How many batches were decided the prepared way.
-    pub(crate) fn decided(&self) -> u64 {
-        self.decided.load(Ordering::Relaxed)
-    }
-}
-
-impl Prepared {
     fn charge_usual(&self, batch: &[Charge<'_>], now: Timestamp) -> Option<Batch> {
         let cost = batch.first()?.cost;
         if cost == Cost::ZERO || batch.iter().any(|charge| charge.cost != cost || charge.op != Op::Take) {
