@@ -26,7 +26,7 @@ pub(super) struct Watch {
     signal: Arc<Signal>,
     folders: Vec<PathBuf>,
     // Watches until it is dropped. None where the system cannot watch.
-    _watcher: Option<RecommendedWatcher>,
+    watcher: Option<RecommendedWatcher>,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Watch {
                 None
             }
         };
-        Self { signal, folders, _watcher: watcher }
+        Self { signal, folders, watcher }
     }
 
     /// Watches elsewhere, if the file's links lead elsewhere by now.
@@ -65,10 +65,9 @@ impl Watch {
 
     /// How long a changed file has to stay as it is before it is read.
     pub(super) fn settled_after(&self) -> Duration {
-        match self.signal.open_for_writing.load(Ordering::Relaxed) {
-            true => SETTLED_AFTER_OPEN,
-            false => SETTLED_AFTER,
-        }
+        // Without the system's word the file may be open at any time.
+        let may_be_open = self.watcher.is_none() || self.signal.open_for_writing.load(Ordering::Relaxed);
+        if may_be_open { SETTLED_AFTER_OPEN } else { SETTLED_AFTER }
     }
 }
 
