@@ -6,9 +6,11 @@ use std::time::Duration;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Long enough that no window ends while the benchmark runs.
 const MONTH: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// More than a run asks of one key. A bucket's token takes so long to come back that a key which has called is kept for
-/// as long as the laps take: with tokens that come back at once, the table would be empty most of the time.
+/// More than a run asks of one key.
 const UNREACHABLE: Rate = Rate { count: 100_000_000, window: MONTH, token: Duration::from_secs(20) };
+/// More than a run asks of one among many keys. A token takes so long to come back that a key which has called once is
+/// kept for as long as the laps take: with tokens that come back at once, the table would be empty most of the time.
+const UNREACHABLE_FOR_MANY: Rate = Rate { count: 10_000_000, window: MONTH, token: Duration::from_secs(200) };
 
 /// So many requests: in a window, or out of a bucket of that many tokens.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +62,8 @@ impl Path {
     /// The limits that lead to this path once each of `agents` agents has called [`Path::calls_to_fill`] times and
     /// one of them has called on until it was refused.
     pub(crate) fn limits(self, agents: u32) -> Limits {
-        let admit = Limits { agent: UNREACHABLE, org: UNREACHABLE, global: UNREACHABLE };
+        let each = if agents > 1 { UNREACHABLE_FOR_MANY } else { UNREACHABLE };
+        let admit = Limits { agent: each, org: each, global: UNREACHABLE };
         match self {
             Self::Admit => admit,
             // Two, not one: throttlecrab 0.4 keeps no state for a burst of one, and so never refuses it.
