@@ -159,6 +159,16 @@ impl Bank {
         self.bytes.store(bytes as u64, Ordering::Relaxed);
     }
 
+    /// Forgets every counter: those of a limit that is no longer known.
+    pub(super) fn clear(&self) {
+        let guard = Guard::new();
+        for shard in &self.shards {
+            if let Some(table) = shard.table.load(Ordering::Acquire, &guard).as_ref() {
+                shard.replace(self, Some(table), Why::Forgotten, Timestamp::EPOCH, &guard);
+            }
+        }
+    }
+
     /// Whether keys are kept whole.
     pub(super) const fn is_named(&self) -> bool {
         self.named
@@ -286,6 +296,8 @@ enum Why {
     Crowded,
     /// Some of its keys have expired.
     Expired,
+    /// Its limit is no longer known.
+    Forgotten,
 }
 
 impl Shard {
@@ -310,7 +322,7 @@ impl Shard {
             // A cell never written to is about to be: some batch has just made it. A batch that makes
             // many in one shard would never find them all if each new table began without them.
             let is_new = word == 0 && why == Why::Crowded;
-            if is_new || bank.expires_at(old, index, word) > now {
+            if is_new || (why != Why::Forgotten && bank.expires_at(old, index, word) > now) {
                 moved.push((index, hash, word));
             }
         });

@@ -62,7 +62,8 @@ pub(super) fn charge(
         if open(store, banks, batch, now, guard, &mut slots)?.is_ok() && decide(store, &mut slots, now, guard).is_ok() {
             return Ok(answer(&slots, now));
         }
-        // A table was replaced under our hands; its successor is there, or will be in microseconds.
+        // A table was replaced under our hands, and its successor is there or will be in microseconds;
+        // or the holder of a cell will be done with it in nanoseconds.
         spin.turn();
     }
 }
@@ -128,7 +129,10 @@ fn decide<'g>(
     let has_twins = !is_plain && twins::any(slots);
     if slots.iter().any(Slot::vetoes) {
         if !has_twins {
-            return Ok(());
+            // A state that somebody is about to replace refuses nobody, but for good: see `Cell::look`.
+            let refuses = |slot: &Slot<'_, '_, '_>| !slot.look.is_held || slot.look.verdict == Verdict::Never;
+            let is_refused = slots.iter().any(|slot| slot.vetoes() && refuses(slot));
+            return if is_refused { Ok(()) } else { Err(Again) };
         }
     } else if !slots.iter().any(Slot::takes) && is_still(slots, guard)? {
         return Ok(());

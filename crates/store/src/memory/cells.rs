@@ -181,11 +181,23 @@ impl Cell {
     ///
     /// # Errors
     /// [`Closed`] if the table has been replaced.
+    #[inline]
     pub fn read(&self) -> Result<u64, Closed> {
+        self.look().map(|(word, _)| word)
+    }
+
+    /// The latest committed 63 bits, without a lock, and whether somebody holds it. Who does may have
+    /// committed to other cells already: what is refused by such a state may have to be admitted after
+    /// a batch that others have seen.
+    ///
+    /// # Errors
+    /// [`Closed`] if the table has been replaced.
+    #[inline]
+    pub fn look(&self) -> Result<(u64, bool), Closed> {
         point();
         match self.word.load(Ordering::Acquire) {
             CLOSED => Err(Closed),
-            word => Ok(word & !LOCK),
+            word => Ok((word & !LOCK, word & LOCK != 0)),
         }
     }
 

@@ -16,6 +16,8 @@ use super::cells::{Closed, Held};
 pub(super) struct Look {
     /// The cell's word that it was found by; a locked cell that still has it has that state.
     pub(super) word: u64,
+    /// Whether somebody held the cell meanwhile, and may have committed to other cells already.
+    pub(super) is_held: bool,
     pub(super) verdict: Verdict,
     /// How the limit stands. None where the word alone tells: most looks end in a charge, after
     /// which it stands otherwise.
@@ -40,13 +42,14 @@ impl Look {
 
 /// Judges a charge by the committed state of its cell, without locking it.
 pub(super) fn look(algorithm: &Algorithm, spot: Option<Spot<'_>>, cost: Cost, now: Timestamp) -> Result<Look, Closed> {
-    let word = match spot {
-        Some(spot) => spot.table.cells.cell(spot.index).read()?,
-        None => 0,
+    let (word, is_held) = match spot {
+        Some(spot) => spot.table.cells.cell(spot.index).look()?,
+        None => (0, false),
     };
+    let by_word = |verdict| Look { is_held, ..by_word(word, verdict) };
     Ok(match algorithm {
-        Algorithm::FixedWindow(rule) => by_word(word, verdict_of(rule, FixedWindowState::unpack(word), cost, now)),
-        Algorithm::TokenBucket(rule) => by_word(word, verdict_of(rule, TokenBucketState::unpack(word), cost, now)),
+        Algorithm::FixedWindow(rule) => by_word(verdict_of(rule, FixedWindowState::unpack(word), cost, now)),
+        Algorithm::TokenBucket(rule) => by_word(verdict_of(rule, TokenBucketState::unpack(word), cost, now)),
         Algorithm::SlidingCounter(rule) => {
             let (word, state) = read_wide(spot, |Spot { table, index }| table.counter(index))?;
             by_state(rule, state, cost, now, word)
@@ -62,7 +65,7 @@ pub(super) fn look(algorithm: &Algorithm, spot: Option<Spot<'_>>, cost: Cost, no
                 (None, Some(spot)) => judge_log(rule, &*open_log(spot)?, cost, now),
                 (judged, _) => judged.unwrap_or((Verdict::Admit, Standing::default())),
             };
-            Look { word, verdict, standing: Some(standing) }
+            Look { word, is_held: false, verdict, standing: Some(standing) }
         }
     })
 }
@@ -78,7 +81,7 @@ pub(super) fn judge_held(algorithm: &Algorithm, spot: Spot<'_>, held: &Held<'_>,
         Algorithm::SlidingWindow(rule) => {
             let judged = table.log(index).map(|log| judge_log(rule, &log, cost, now));
             let (verdict, standing) = judged.unwrap_or((Verdict::Admit, Standing::default()));
-            Look { word, verdict, standing: Some(standing) }
+            Look { word, is_held: false, verdict, standing: Some(standing) }
         }
     }
 }
@@ -165,12 +168,12 @@ fn read_wide<T: Default>(spot: Option<Spot<'_>>, read: impl Fn(Spot<'_>) -> T) -
 }
 
 const fn by_word(word: u64, verdict: Verdict) -> Look {
-    Look { word, verdict, standing: None }
+    Look { word, is_held: false, verdict, standing: None }
 }
 
 fn by_state<A: Counter>(rule: &A, mut state: A::State, cost: Cost, now: Timestamp, word: u64) -> Look {
     let now = rule.advance(&mut state, now);
-    Look { word, verdict: rule.check(&state, cost, now), standing: Some(rule.standing(&state, now)) }
+    Look { word, is_held: false, verdict: rule.check(&state, cost, now), standing: Some(rule.standing(&state, now)) }
 }
 
 fn verdict_of<A: Counter>(rule: &A, mut state: A::State, cost: Cost, now: Timestamp) -> Verdict {

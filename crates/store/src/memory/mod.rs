@@ -152,7 +152,7 @@ impl MemoryStore {
 /// once, as others read for less than a microsecond at a time. A thread frees only what it replaced
 /// itself, so one that may not be back for long does it before it leaves.
 fn reclaim() {
-    const TURNS_MAX: usize = 128;
+    const TURNS_MAX: usize = 1_024;
     let mut spin = Spin::default();
     for _ in 0..TURNS_MAX {
         let guard = Guard::new();
@@ -176,8 +176,9 @@ impl Store for MemoryStore {
         let _installing = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
         let guard = Guard::new();
         let old = self.banks(&guard);
+        let old_banks: Vec<Arc<Bank>> = old.0.iter().flatten().map(Arc::clone).collect();
         let len = limits.iter().map(|(id, _)| id.0 as usize + 1).max().unwrap_or(0);
-        let mut banks = vec![None; len];
+        let mut banks: Vec<Option<Arc<Bank>>> = vec![None; len];
         for (id, limit) in limits {
             let kept = old.bank(*id).ok().filter(|bank| bank.is_layout_of(&limit.algorithm)).map(Arc::clone);
             banks[id.0 as usize] = Some(kept.unwrap_or_else(|| {
@@ -185,8 +186,16 @@ impl Store for MemoryStore {
                 Arc::new(Bank::new(*id, algorithm, limit.per.len(), self.settings.names, ledger))
             }));
         }
+        let is_kept = |bank: &Arc<Bank>| {
+            banks.get(bank.id.0 as usize).is_some_and(|new| new.as_ref().is_some_and(|new| Arc::ptr_eq(new, bank)))
+        };
+        let (_, forgotten): (Vec<_>, Vec<_>) = old_banks.into_iter().partition(is_kept);
         drop(self.banks.swap((Some(Shared::new(Banks(banks))), Tag::None), Ordering::AcqRel));
         drop(guard);
+        // At once, as a batch under way may hold on to a bank for longer.
+        for bank in forgotten {
+            bank.clear();
+        }
         reclaim();
     }
 
