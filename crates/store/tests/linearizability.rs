@@ -6,7 +6,7 @@ mod prepared;
 
 use std::hint::spin_loop;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use prepared::Prepared;
@@ -111,13 +111,16 @@ fn record<S: Store>(rounds: &[Round], wrap: impl Fn(MemoryStore) -> S, upkeep: i
         .collect();
     let recorders: Vec<Recorder<'_, S>> = stores.iter().map(Recorder::new).collect();
     let arrived: Vec<AtomicUsize> = rounds.iter().map(|_| AtomicUsize::new(0)).collect();
+    let broken = AtomicBool::new(false);
     thread::scope(|scope| {
         for at in 0..THREADS {
             let (stores, recorders, arrived, upkeep) = (&stores, &recorders, &arrived, &upkeep);
+            let broken = &broken;
             scope.spawn(move || {
+                let _says = SaysIfItPanics(broken);
                 for (nth, round) in rounds.iter().enumerate() {
                     let calls = round.calls[at].clone();
-                    meet(&arrived[nth]);
+                    meet(&arrived[nth], broken);
                     if at == 0 && !round.moves {
                         upkeep(&stores[nth]);
                     }
@@ -129,11 +132,20 @@ fn record<S: Store>(rounds: &[Round], wrap: impl Fn(MemoryStore) -> S, upkeep: i
     recorders.into_iter().map(Recorder::into_history).collect()
 }
 
-/// Waits, without sleeping, until all threads are here.
-fn meet(arrived: &AtomicUsize) {
+/// Tells the other threads not to wait for one that panicked.
+struct SaysIfItPanics<'a>(&'a AtomicBool);
+
+impl Drop for SaysIfItPanics<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_or(thread::panicking(), Ordering::SeqCst);
+    }
+}
+
+/// Waits, without sleeping, until all threads are here or one is broken.
+fn meet(arrived: &AtomicUsize, broken: &AtomicBool) {
     arrived.fetch_add(1, Ordering::SeqCst);
     let mut turns = 0_u32;
-    while arrived.load(Ordering::SeqCst) < THREADS {
+    while arrived.load(Ordering::SeqCst) < THREADS && !broken.load(Ordering::SeqCst) {
         turns += 1;
         if turns.is_multiple_of(64) { thread::yield_now() } else { spin_loop() }
     }

@@ -58,14 +58,19 @@ enum Packed {
 }
 
 /// One limit, judged.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Look<'g> {
     cell: Option<&'g Cell>,
+    verdict: Verdict,
     /// The cell's word that it was judged by.
     word: u64,
     /// The word that the cell has once the cost is taken.
     next: u64,
     now: Timestamp,
+}
+
+impl Look<'_> {
+    const NONE: Self = Self { cell: None, verdict: Verdict::Admit, word: 0, next: 0, now: Timestamp::EPOCH };
 }
 
 impl Usual {
@@ -100,23 +105,18 @@ impl Usual {
         let guard = Guard::new();
         let hashes = store.hashes(values);
         let mut rows = SmallVec::<[Row; LIMITS_MAX]>::new();
-        let mut looks = [Look::default(); LIMITS_MAX];
+        let mut looks = [Look::NONE; LIMITS_MAX];
         let mut is_refused = false;
         for (limit, look) in self.limits.iter().zip(&mut looks) {
-            let hash = limit.hash(store, &hashes);
-            let verdict;
-            let standing;
-            (*look, verdict, standing) = limit.look(hash, cost, now, &guard)?;
-            is_refused |= limit.is_enforced && !verdict.admits();
-            rows.push(Row { verdict, standing, at_cap: false });
+            *look = limit.look(limit.hash(store, &hashes), cost, now, &guard)?;
+            is_refused |= limit.is_enforced && !look.verdict.admits();
+        }
+        for (limit, look) in self.limits.iter().zip(&looks) {
+            let word = if is_refused { look.word } else { look.next };
+            let standing = limit.rule.standing(word, look.now);
+            rows.push(Row { verdict: look.verdict, standing, at_cap: false });
         }
         if is_refused {
-            for ((limit, row), look) in self.limits.iter().zip(&mut rows).zip(&looks) {
-                if row.verdict.admits() {
-                    // Nothing is taken after all.
-                    (_, _, row.standing) = limit.rule.take(look.word, Cost::ZERO, look.now);
-                }
-            }
             return Some(Batch { admitted: false, rows, at: now });
         }
         let mut held = [const { None }; LIMITS_MAX];
@@ -157,53 +157,58 @@ impl UsualLimit {
     }
 
     #[inline]
-    fn look<'g>(
-        &'g self,
-        hash: Hash,
-        cost: Cost,
-        now: Timestamp,
-        guard: &'g Guard,
-    ) -> Option<(Look<'g>, Verdict, Standing)> {
+    fn look<'g>(&'g self, hash: Hash, cost: Cost, now: Timestamp, guard: &'g Guard) -> Option<Look<'g>> {
         let spot = self.bank.find_unnamed(hash, guard).ok()?;
         let cell = spot.map(|Spot { table, index }| table.cells.cell(index));
-        let (word, is_held) = match cell {
-            Some(cell) => cell.look().ok()?,
-            None => (0, false),
+        let word = match cell {
+            Some(cell) => cell.read().ok()?,
+            None => 0,
         };
         let now = now.max(self.bank.floor(hash));
-        let (verdict, next, standing) = self.rule.take(word, cost, now);
-        if is_held && !verdict.admits() {
-            // A state that somebody is about to replace refuses nobody: see `Cell::look`.
-            return None;
-        }
-        Some((Look { cell, word, next, now }, verdict, standing))
+        let (verdict, next) = self.rule.take(word, cost, now);
+        Some(Look { cell, verdict, word, next, now })
     }
 }
 
 impl Packed {
-    /// Takes a cost if it is admitted: the verdict, the word then, and how the limit stands then.
+    /// Takes a cost if it is admitted: the verdict, and the word then.
     #[inline]
-    fn take(&self, word: u64, cost: Cost, now: Timestamp) -> (Verdict, u64, Standing) {
-        match self {
+    fn take(&self, word: u64, cost: Cost, now: Timestamp) -> (Verdict, u64) {
+        let (verdict, taken) = match self {
             Self::Fixed(rule) => {
-                let (verdict, state, standing) = take(rule, FixedWindowState::unpack(word), cost, now);
-                (verdict, if verdict.admits() { state.pack() } else { word }, standing)
+                let (verdict, state) = take(rule, FixedWindowState::unpack(word), cost, now);
+                (verdict, state.pack())
             }
             Self::Bucket(rule) => {
-                let (verdict, state, standing) = take(rule, TokenBucketState::unpack(word), cost, now);
-                (verdict, if verdict.admits() { state.pack() } else { word }, standing)
+                let (verdict, state) = take(rule, TokenBucketState::unpack(word), cost, now);
+                (verdict, state.pack())
             }
+        };
+        (verdict, if verdict.admits() { taken } else { word })
+    }
+
+    /// How the limit stands by a word.
+    #[inline]
+    fn standing(&self, word: u64, now: Timestamp) -> Standing {
+        match self {
+            Self::Fixed(rule) => standing(rule, FixedWindowState::unpack(word), now),
+            Self::Bucket(rule) => standing(rule, TokenBucketState::unpack(word), now),
         }
     }
 }
 
 #[inline]
-fn take<A: Counter>(rule: &A, mut state: A::State, cost: Cost, now: Timestamp) -> (Verdict, A::State, Standing) {
+fn take<A: Counter>(rule: &A, mut state: A::State, cost: Cost, now: Timestamp) -> (Verdict, A::State) {
     let now = rule.advance(&mut state, now);
     let verdict = rule.check(&state, cost, now);
     if verdict.admits() {
         rule.take(&mut state, cost, now);
     }
-    let standing = rule.standing(&state, now);
-    (verdict, state, standing)
+    (verdict, state)
+}
+
+#[inline]
+fn standing<A: Counter>(rule: &A, mut state: A::State, now: Timestamp) -> Standing {
+    let now = rule.advance(&mut state, now);
+    rule.standing(&state, now)
 }
