@@ -160,12 +160,16 @@ impl UsualLimit {
     fn look<'g>(&'g self, hash: Hash, cost: Cost, now: Timestamp, guard: &'g Guard) -> Option<Look<'g>> {
         let spot = self.bank.find_unnamed(hash, guard).ok()?;
         let cell = spot.map(|Spot { table, index }| table.cells.cell(index));
-        let word = match cell {
-            Some(cell) => cell.read().ok()?,
-            None => 0,
+        let (word, is_held) = match cell {
+            Some(cell) => cell.look().ok()?,
+            None => (0, false),
         };
         let now = now.max(self.bank.floor(hash));
         let (verdict, next) = self.rule.take(word, cost, now);
+        if is_held && !verdict.admits() {
+            // A state that somebody is about to replace refuses nobody: see `Cell::look`.
+            return None;
+        }
         Some(Look { cell, verdict, word, next, now })
     }
 }
