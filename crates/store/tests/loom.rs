@@ -76,6 +76,31 @@ fn two_cells_are_taken_both_or_not_at_all() {
     }
 }
 
+/// The same for batches that lock only what still is as they judged it.
+#[test]
+fn two_cells_are_taken_as_they_were_judged() {
+    explore(|| {
+        let (cells, a, b) = two_cells();
+        let take = move |cells: &Cells| -> Option<()> {
+            let (one, two) = (cells.cell(a).read().unwrap(), cells.cell(b).read().unwrap());
+            let mut first = cells.cell(a).lock_if(one)?;
+            let mut second = cells.cell(b).lock_if(two)?;
+            assert_eq!(one, two, "judged at one instant");
+            first.set(one + 1);
+            second.set(two + 1);
+            Some(())
+        };
+        let other = {
+            let cells = Arc::clone(&cells);
+            thread::spawn(move || take(&cells).is_some())
+        };
+        let one = take(&cells).is_some();
+        let taken = u64::from(one) + u64::from(other.join().unwrap());
+        assert!(taken > 0, "one of two is never in the other's way");
+        assert_eq!((cells.cell(a).read(), cells.cell(b).read()), (Ok(taken), Ok(taken)));
+    });
+}
+
 /// What is read without a lock is committed, and never older than what was read before. A pair of
 /// words that both still stand is a pair that stood at one instant.
 #[test]
@@ -90,9 +115,15 @@ fn looks_see_what_is_committed() {
                     assert_eq!(one, two, "both before the batch or both after it");
                 }
                 assert!(cells.cell(a).read().unwrap() >= one, "a counter does not go back");
-                // A refusal by the first look stays right for who asks on: the writer has taken.
+                // Who has seen the batch at one cell sees it at the other, or that it is held.
                 if one == 1 {
+                    let (two, is_held) = cells.cell(b).look().unwrap();
+                    assert!(two == 1 || is_held);
                     assert!(!take_both(&cells, a, b, false));
+                }
+                if two == 1 {
+                    let (one, is_held) = cells.cell(a).look().unwrap();
+                    assert!(one == 1 || is_held);
                 }
             })
         };
