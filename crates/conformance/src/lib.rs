@@ -5,7 +5,7 @@
 //! - [`contract`]: one function for each sentence; [`contract_tests!`] and [`listing_tests!`] make
 //!   a test of each.
 //! - [`limits`]: limits and charges to test with.
-//! - [`reference`]: the plainest store there can be, which others are compared with.
+//! - [`mod@reference`]: the plainest store there can be, which others are compared with.
 //! - [`walk`]: random walks, step by step the same on a store and on the reference.
 //! - [`history`]: concurrent runs, recorded, and whether one order explains them.
 //!

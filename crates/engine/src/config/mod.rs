@@ -1,4 +1,4 @@
-//! The limits file: from text to a [`Policy`](crate::policy::Policy), or to every fault in it.
+//! The limits file: from text to a [`Policy`], or to every fault in it.
 //!
 //! # Layout
 //! - [`parse`], [`parse_bytes`], [`load`]: text, bytes or a file in, a policy with warnings out.

@@ -5,12 +5,12 @@
 //!
 //! - **Reading** takes no lock: writers keep the old state in a locked word until they store the new
 //!   one, so the low 63 bits are always the latest committed state.
-//! - **Writing** takes the lock bit of every cell of a batch, in one order for all ([`Order`]), then
+//! - **Writing** takes the lock bit of every cell of a batch, in one order for all, then
 //!   stores each new state together with the cleared bit.
 //! - **Wide states** (more than 63 bits) live beside the table; there the word is a version number,
 //!   and a reader whose two looks at it agree has seen one state (a seqlock).
 //! - **Closing** a table, to replace it by one of another size, locks every cell for good (the word
-//!   [`CLOSED`]) and tags the free ones, so that whoever comes late looks for the new table.
+//!   `CLOSED`) and tags the free ones, so that whoever comes late looks for the new table.
 //!
 //! Everything here is checked by exhaustive exploration of interleavings: `tests/loom.rs`.
 
