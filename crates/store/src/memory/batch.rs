@@ -2,8 +2,9 @@
 //!
 //! A batch is first judged by what can be read without a lock. If some limit refuses, that one read
 //! is the refusal's place in the order of things, and no lock is ever taken: a flood of refused
-//! requests disturbs nobody. A batch that only asks is answered by the same reads if nothing was
-//! committed meanwhile. Otherwise the cells are locked, all of them, in an order that every batch
+//! requests disturbs nobody. (A cell that somebody holds right then refuses nobody: what it says next
+//! may be there already in the batch's other cells.) A batch that only asks is answered by the same
+//! reads if nothing was committed meanwhile. Otherwise the cells are locked, all of them, in an order that every batch
 //! keeps; those that changed since the look are judged again; then all are charged or none.
 
 mod twins;

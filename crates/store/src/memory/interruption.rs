@@ -2,16 +2,13 @@
 //!
 //! It may anywhere, but hardly ever does where it matters, so tests make it happen: with debug
 //! assertions, and once [`often`] was called, a thread gives up the rest of its time slice at many a
-//! [`point`]. In a build for use there is nothing of this.
+//! `point`. Without debug assertions a point is nothing.
 
-#[cfg(all(debug_assertions, not(loom)))]
 use std::sync::atomic::{AtomicU32, Ordering};
 
-#[cfg(all(debug_assertions, not(loom)))]
 static ONE_IN: AtomicU32 = AtomicU32::new(0);
 
 /// From now on, in this process, a thread gives way at one in `one_in` points; at none if 0.
-#[cfg(all(debug_assertions, not(loom)))]
 pub fn often(one_in: u32) {
     ONE_IN.store(one_in, Ordering::Relaxed);
 }
