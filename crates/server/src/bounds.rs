@@ -44,6 +44,13 @@ pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 pub const SMALL_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Larger bodies that are in memory at one time.
 pub const LARGE_BODIES_MAX: usize = 32;
+/// Batches of more checks times limits than this are large: they take turns.
+pub const SMALL_BATCH_ROWS_MAX: usize = 256;
+/// Large batches that are decided, or whose answers have not been taken by their clients, at one
+/// time.
+pub const LARGE_BATCHES_MAX: usize = 32;
+/// The most checks times limits of one batch: an answer says of each check how each limit stands.
+pub const BATCH_ROWS_MAX: usize = 20_000;
 /// Checks in one batch.
 pub const BATCH_CHECKS_MAX: usize = 1_000;
 /// Attributes of one check.

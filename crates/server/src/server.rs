@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
 use crate::admin::{Door, OpenToAll};
-use crate::bounds::{Bounds, LARGE_BODIES_MAX};
+use crate::bounds::{Bounds, LARGE_BATCHES_MAX, LARGE_BODIES_MAX};
 use crate::http::{Listener, Readiness, Shared, admin_router, bind, check_router};
 use crate::metrics::Metrics;
 use crate::reload::{LimitsFile, Reloader, Reloads};
@@ -116,8 +116,9 @@ impl Server {
         let (reloader, reloads) = settings.file.map(Reloader::new).unzip();
         let bounds = Arc::new(settings.bounds);
         let large_bodies = Semaphore::new(LARGE_BODIES_MAX);
+        let large_batches = Arc::new(Semaphore::new(LARGE_BATCHES_MAX));
         let readiness = Readiness::default();
-        let shared = Shared { engine, metrics, bounds, readiness, large_bodies, door, reloads };
+        let shared = Shared { engine, metrics, bounds, readiness, large_bodies, large_batches, door, reloads };
         Ok(Self { shared: Arc::new(shared), check, admin, check_addr, admin_addr, reloader })
     }
 

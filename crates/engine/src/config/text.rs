@@ -14,6 +14,10 @@ pub const FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The bytes of a file, at most one more than [`FILE_BYTES_MAX`].
 pub(crate) fn read(path: &Path, source: &Source) -> Result<Vec<u8>, Faults> {
     let read = || {
+        // A pipe or a device would be waited for, perhaps for ever.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(std::io::Error::other("it is not a regular file"));
+        }
         let mut bytes = Vec::new();
         File::open(path)?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
         Ok(bytes)

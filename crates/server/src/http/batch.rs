@@ -6,14 +6,16 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
-use tidegate::Together;
+use tidegate::{Decision, Together};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer::Answer;
 use super::asked::{AskedBatch, Pairs};
 use super::body;
-use super::check::json;
+use super::check::{json, json_held};
 use super::problem::Problem;
 use super::state::Shared;
+use crate::bounds::{BATCH_ROWS_MAX, SMALL_BATCH_ROWS_MAX};
 
 #[derive(Serialize)]
 struct Results<'a> {
@@ -26,14 +28,56 @@ pub(crate) async fn batch(State(shared): State<Arc<Shared>>, request: Request) -
     let (parts, body) = request.into_parts();
     let text = body::read(&shared, &parts, body).await?;
     let asked = AskedBatch::parse(text.as_str())?;
+    let place = place(&shared, asked.checks.len()).await?;
     let pairs: Vec<Pairs<'_>> = asked.checks.iter().map(|check| check.pairs()).collect();
     let requests: Vec<_> = asked.checks.iter().zip(&pairs).map(|(check, pairs)| check.request(pairs)).collect();
     let together = if asked.atomic { Together::Atomic } else { Together::Independent };
-    let decisions = shared.engine.decide_all(&requests, together).await;
+    let decisions = decide(&shared, &requests, together).await;
     for (decision, check) in decisions.iter().zip(&asked.checks) {
         shared.metrics.decided(decision, check.peeks());
     }
-    let response = json(StatusCode::OK, &Results { results: decisions.iter().map(Answer::of).collect() });
+    let results = Results { results: decisions.iter().map(Answer::of).collect() };
+    let response = match place {
+        None => json(StatusCode::OK, &results),
+        Some(place) => json_held(StatusCode::OK, &results, place),
+    };
     drop(timer);
     Ok(response)
+}
+
+/// A place among the large batches, if this is one.
+async fn place(shared: &Shared, checks: usize) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+    let limits = shared.engine.policy().rules.len().max(1);
+    let rows = checks.saturating_mul(limits);
+    if rows > BATCH_ROWS_MAX {
+        let most = BATCH_ROWS_MAX / limits;
+        let detail =
+            format!("{checks} checks over {limits} limits are too many for one batch; send at most {most} checks");
+        return Err(Problem::bad_request(detail));
+    }
+    if rows <= SMALL_BATCH_ROWS_MAX {
+        return Ok(None);
+    }
+    let wait = shared.bounds.body_wait;
+    match tokio::time::timeout(wait, Arc::clone(&shared.large_batches).acquire_owned()).await {
+        Ok(place) => Ok(place.ok()),
+        Err(_) => {
+            let detail = "too many large batches are under way; try again, or send smaller ones";
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail))
+        }
+    }
+}
+
+/// Decides them; those that are independent in turns, between which others get theirs.
+async fn decide(shared: &Shared, requests: &[tidegate::Request<'_>], together: Together) -> Vec<Decision> {
+    const TURN: usize = 32;
+    if together == Together::Atomic {
+        return shared.engine.decide_all(requests, together).await;
+    }
+    let mut decisions = Vec::with_capacity(requests.len());
+    for turn in requests.chunks(TURN) {
+        decisions.extend(shared.engine.decide_all(turn, together).await);
+        tokio::task::yield_now().await;
+    }
+    decisions
 }

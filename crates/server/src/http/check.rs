@@ -6,10 +6,12 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer::Answer;
 use super::asked::Asked;
 use super::body;
+use super::held_body::HeldBody;
 use super::problem::Problem;
 use super::state::Shared;
 
@@ -33,11 +35,24 @@ pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request) -
 /// An answer of JSON.
 pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Response {
     // Room for a decision over three limits; growing step by step would cost a microsecond.
-    let mut bytes = Vec::with_capacity(768);
+    json_of(status, Body::from(written(value, 768)))
+}
+
+/// A JSON answer that keeps its place until the client has taken it.
+pub(crate) fn json_held(status: StatusCode, value: &impl serde::Serialize, place: OwnedSemaphorePermit) -> Response {
+    json_of(status, Body::new(HeldBody::new(written(value, 64 * 1024).into(), place)))
+}
+
+fn written(value: &impl serde::Serialize, capacity: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(capacity);
     if let Err(error) = serde_json::to_writer(&mut bytes, value) {
         tracing::error!(%error, "an answer cannot be written as JSON");
     }
-    let mut response = Response::new(Body::from(bytes));
+    bytes
+}
+
+fn json_of(status: StatusCode, body: Body) -> Response {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

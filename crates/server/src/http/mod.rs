@@ -17,6 +17,7 @@ mod check;
 mod connection;
 mod guard;
 mod health;
+mod held_body;
 mod intervention;
 mod limits;
 mod listener;

@@ -95,6 +95,7 @@ mod tests {
             bounds: Arc::new(Bounds::default()),
             readiness: Readiness::default(),
             large_bodies: Semaphore::new(1),
+            large_batches: Arc::new(Semaphore::new(1)),
             door: Door { addr: ([127, 0, 0, 1], 0).into() },
             reloads: None,
         });

@@ -19,6 +19,8 @@ pub(crate) struct Shared {
     pub(crate) readiness: Readiness,
     /// Places for bodies that are not small.
     pub(crate) large_bodies: Semaphore,
+    /// Places for batches whose answers are not small.
+    pub(crate) large_batches: Arc<Semaphore>,
     pub(crate) door: Door,
     /// None where the policy did not come from a file.
     pub(crate) reloads: Option<Reloads>,
