@@ -41,10 +41,17 @@ pub(crate) struct BlockArgs {
     #[arg(long = "for", value_name = "TIME")]
     lasts: String,
     /// Why, for the audit log
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
     /// Who decided, for the audit log
-    #[arg(long, value_name = "NAME", env = "USER", hide_env_values = true, default_value = "")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "USER",
+        hide_env_values = true,
+        default_value = "",
+        hide_default_value = true
+    )]
     by: String,
 }
 
