@@ -86,6 +86,7 @@ fn contend(hierarchy: Hierarchy) {
     let passed: Vec<AtomicU64> = (0..ORGS * AGENTS).map(|_| AtomicU64::new(0)).collect();
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
+        let ends = Ends(&done);
         let beside = scope.spawn(|| disturb(&store, &levels, &done));
         let askers: Vec<_> = (0..THREADS)
             .map(|seed| {
@@ -96,7 +97,7 @@ fn contend(hierarchy: Hierarchy) {
         for asker in askers {
             asker.join().unwrap();
         }
-        done.store(true, Ordering::Relaxed);
+        drop(ends);
         beside.join().unwrap();
     });
     let passed: Vec<u64> = passed.into_iter().map(AtomicU64::into_inner).collect();
@@ -189,6 +190,7 @@ fn pass_time(kind: Kind) {
     let (clock, passed, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let now = |steps: u64| START.after(Span::from_micros(steps * step_us));
     thread::scope(|scope| {
+        let _ends = Ends(&done);
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 // Not beyond the last window: upkeep moves time on for who comes after it.
@@ -216,7 +218,6 @@ fn pass_time(kind: Kind) {
         for asker in askers {
             asker.join().unwrap();
         }
-        done.store(true, Ordering::Relaxed);
     });
     let passed = passed.into_inner();
     let most = match kind {
@@ -308,6 +309,7 @@ fn list_in_company(kind: Kind) {
     }
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
+        let _ends = Ends(&done);
         scope.spawn(|| {
             let mut key = 0_u64;
             while !done.load(Ordering::Relaxed) {
@@ -340,8 +342,16 @@ fn list_in_company(kind: Kind) {
                 assert!(seen.contains(&vec![format!("old-{key}")]), "{kind:?}: old-{key} is missing");
             }
         }
-        done.store(true, Ordering::Relaxed);
     });
+}
+
+/// Ends what runs beside a test, when the test ends or fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Numbers that look random: a thread's own, the same in every run.
