@@ -119,11 +119,10 @@ async fn aside<T: Send + 'static>(
 
 fn refused(error: &UsageError) -> Problem {
     let status = match error {
-        UsageError::UnknownLimit(_) => StatusCode::NOT_FOUND,
-        UsageError::UnknownAttribute { .. } => StatusCode::BAD_REQUEST,
+        UsageError::UnknownLimit(_) | UsageError::UnknownAttribute { .. } => StatusCode::NOT_FOUND,
         UsageError::Store(store) => match store {
             tidegate::StoreError::NamesOff => StatusCode::CONFLICT,
-            tidegate::StoreError::BadCursor => StatusCode::BAD_REQUEST,
+            tidegate::StoreError::BadCursor => StatusCode::NOT_FOUND,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         },
     };

@@ -54,7 +54,7 @@ read -r _ check admin <"$folder/stdout"
 hold() {
     local url="$1"
     shift
-    (cd "$folder" && SCHEMATHESIS_HOOKS="$here/hooks.py" "$python_bin/schemathesis" --config-file "$here/schemathesis.toml" \
+    (cd "$folder" && PYTHONDONTWRITEBYTECODE=1 SCHEMATHESIS_HOOKS="$here/hooks.py" "$python_bin/schemathesis" --config-file "$here/schemathesis.toml" \
         run "$url/openapi.json" --url "$url" --checks all --max-examples "$requests" \
         --request-timeout 20 --suppress-health-check all --warnings off "$@")
 }

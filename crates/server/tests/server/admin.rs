@@ -47,13 +47,13 @@ async fn usage_says_what_is_wrong_with_a_query() {
     let server = start(LIMITS).await;
     for (query, status, detail) in [
         ("limit=nobody", 404, "there is no limit 'nobody'"),
-        ("limit=org-minute&attr.agent=a", 400, "not counted per 'agent'"),
+        ("limit=org-minute&attr.agent=a", 404, "not counted per 'agent'"),
         ("limits=x", 400, "the parameter 'limits' is not known; known are limit, cursor"),
         ("limit=a&limit=b", 400, "the parameter 'limit' stands twice"),
         ("items_max=0", 400, "from 1 to 1000"),
         ("items_max=1001", 400, "from 1 to 1000"),
         ("order=best", 400, "it is key or nearest_first"),
-        ("cursor=nonsense", 400, "begin without a cursor"),
+        ("cursor=nonsense", 404, "begin without a cursor"),
         ("attr.org=%ff", 400, "not UTF-8"),
     ] {
         let answer = server.admin("GET", &format!("/v1/usage?{query}"), "").await;
@@ -82,7 +82,7 @@ async fn a_reset_starts_one_counter_afresh() {
     assert_eq!(left["items"][0]["remaining"], 0, "others keep theirs");
     assert_eq!(server.admin("DELETE", "/v1/usage/agent-minute", "").await.json(), json!({"reset": 2}));
     assert_eq!(server.admin("DELETE", "/v1/usage/nobody", "").await.status, 404);
-    assert_eq!(server.admin("DELETE", "/v1/usage/org-minute?attr.agent=a1", "").await.status, 400);
+    assert_eq!(server.admin("DELETE", "/v1/usage/org-minute?attr.agent=a1", "").await.status, 404);
     assert_eq!(server.admin("DELETE", "/v1/usage/org-minute?limit=x", "").await.status, 400);
 }
 

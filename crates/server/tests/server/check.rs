@@ -154,6 +154,21 @@ async fn batches_are_bounded() {
 }
 
 #[tokio::test]
+async fn a_batch_over_many_limits_has_fewer_checks() {
+    let limits: Vec<String> = (0..40).map(|number| format!("{{name: l{number}, per: [], rate: 5000/min}}")).collect();
+    let server = start(&format!("limits: [{}]", limits.join(","))).await;
+    let batch = |count: usize| {
+        let checks = vec![r#"{"attributes":{}}"#; count].join(",");
+        post("/v1/check/batch", &format!(r#"{{"checks":[{checks}]}}"#))
+    };
+    let answer = send(server.check, &batch(501)).await;
+    assert_eq!(answer.status, 400);
+    assert!(answer.problem().contains("send at most 500 checks"), "{}", answer.problem());
+    let results = send(server.check, &batch(500)).await.json();
+    assert_eq!(results["results"][499]["limits"][39]["remaining"], 4_500, "those that were too many took nothing");
+}
+
+#[tokio::test]
 async fn the_limits_in_force() {
     let limits = "limits: [{name: a, per: [org, agent], rate: 5/10s, algorithm: token_bucket, burst: 7}, \
                   {name: m, per: [org], quota: 1000, period: month, mode: permissive}]";

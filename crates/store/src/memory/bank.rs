@@ -12,9 +12,10 @@ use super::cells::{Closed, Hash, Place, Spin};
 use super::table::{Kind, Table};
 use crate::charge::{Key, LimitId};
 
-/// Shards of a limit that has more than one counter. At a million keys each holds about a thousand,
-/// which are moved to a new table in some ten microseconds.
-const SHARDS: usize = 1024;
+/// Shards of a limit that has more than one counter. At a million keys each holds about four
+/// thousand, which are moved to a new table in some tens of microseconds. More of them would be
+/// shorter to move, but slower to find: their heads would no longer fit the caches.
+const SHARDS: usize = 256;
 
 /// How many keys a store may keep, and how many it does.
 #[derive(Debug)]
@@ -216,7 +217,7 @@ impl Bank {
 
     fn shard(&self, hash: Hash) -> &Shard {
         // The low bits pick the shard; the high ones pick the line within it.
-        // There are 1 or 1024 of them: a power of two, so this is the remainder without a division.
+        // There are 1 or 256 of them: a power of two, so this is the remainder without a division.
         &self.shards[hash.get() as usize & (self.shards.len() - 1)]
     }
 

@@ -110,7 +110,7 @@ impl MemoryStore {
 
     /// Forgets what has expired, and shrinks. Correctness does not need it, memory does: the engine
     /// calls it twice a second. Others wait for it at most the microseconds in which one shard (a
-    /// thousandth of a limit's counters) is replaced.
+    /// small part of a limit's counters) is replaced.
     pub fn tidy(&self, now: Timestamp) {
         let guard = Guard::new();
         let banks: Vec<Arc<Bank>> = self.banks(&guard).0.iter().flatten().map(Arc::clone).collect();
