@@ -3,6 +3,8 @@
 # document, right ones and wrong ones, have to get answers that the document names.
 #
 #   crates/server/tests/schemathesis/run.sh [requests for each operation]
+#
+# SEED says which requests: the same ones each time by default, SEED=$RANDOM for others.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 cd "$here/../../../.."
@@ -55,7 +57,7 @@ hold() {
     local url="$1"
     shift
     (cd "$folder" && PYTHONDONTWRITEBYTECODE=1 SCHEMATHESIS_HOOKS="$here/hooks.py" "$python_bin/schemathesis" --config-file "$here/schemathesis.toml" \
-        run "$url/openapi.json" --url "$url" --checks all --max-examples "$requests" \
+        run "$url/openapi.json" --url "$url" --checks all --max-examples "$requests" --seed "${SEED:-1}" \
         --request-timeout 20 --suppress-health-check all --warnings off "$@")
 }
 python_bin="$(cd "$environment/bin" && pwd)"
