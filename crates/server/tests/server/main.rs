@@ -5,6 +5,7 @@ mod admin;
 mod check;
 mod connections;
 mod hostile;
+mod process;
 mod reload;
 mod serve;
 mod support;

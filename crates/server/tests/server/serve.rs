@@ -1,80 +1,15 @@
 //! The command `tidegate serve`, as a process.
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::process::{command, file, start, start_command};
 use crate::support::{PATIENCE, get, post, send};
 
 const LIMITS: &str = "limits:\n  - { name: agent-minute, per: [org, agent], rate: 4/min }\n";
-
-/// A process that is killed when the test ends.
-struct Process {
-    child: Child,
-    stdout: BufReader<ChildStdout>,
-    check: SocketAddr,
-    admin: SocketAddr,
-    first_line: String,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn file(folder: &Path, text: &str) -> PathBuf {
-    let path = folder.join("limits.yaml");
-    std::fs::write(&path, text).unwrap();
-    path
-}
-
-fn command(path: &Path, options: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    command.arg("serve").arg(path).args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).args(options);
-    command.env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn start(path: &Path, options: &[&str]) -> Process {
-    start_command(&mut command(path, options))
-}
-
-fn start_command(command: &mut Command) -> Process {
-    let mut child = command.spawn().unwrap();
-    let mut first_line = String::new();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    stdout.read_line(&mut first_line).unwrap();
-    let addr = |name: &str| {
-        let at = first_line.find(&format!("{name}=http://")).unwrap_or_else(|| panic!("{first_line}"));
-        let rest = &first_line[at + name.len() + "=http://".len()..];
-        rest.split_whitespace().next().unwrap().parse().unwrap()
-    };
-    let (check, admin) = (addr("check"), addr("admin"));
-    Process { child, stdout, check, admin, first_line }
-}
-
-impl Process {
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
-    }
-
-    /// Waits for the end: whether it ended well, and what it logged.
-    async fn end(mut self) -> (bool, String) {
-        let mut stderr = self.child.stderr.take().unwrap();
-        let ended = tokio::task::spawn_blocking(move || {
-            let mut log = String::new();
-            stderr.read_to_string(&mut log).unwrap();
-            (self.child.wait().unwrap().success(), log)
-        });
-        tokio::time::timeout(PATIENCE, ended).await.expect("the process ends").unwrap()
-    }
-}
 
 fn run(path: &Path, options: &[&str]) -> Output {
     command(path, options).output().unwrap()
