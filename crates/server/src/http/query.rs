@@ -25,10 +25,10 @@ impl Query {
         Ok(Self(parameters))
     }
 
-    /// Takes a parameter out; one without a value counts as not given.
+    /// Takes a parameter out.
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
         let at = self.0.iter().position(|(own, _)| own == name)?;
-        Some(self.0.swap_remove(at).1).filter(|value| !value.is_empty())
+        Some(self.0.swap_remove(at).1)
     }
 
     /// Takes every `attr.<name>` out.
@@ -87,7 +87,7 @@ mod tests {
     fn parameters() {
         let mut query = Query::parse(Some("limit=a%2Bb&attr.org=a+b%3A&&cursor=&attr.x=")).unwrap();
         assert_eq!(query.take("limit").as_deref(), Some("a+b"));
-        assert_eq!(query.take("cursor"), None);
+        assert_eq!(query.take("cursor").as_deref(), Some(""));
         assert_eq!(query.take("order"), None);
         assert_eq!(query.attributes().unwrap(), [("x".into(), String::new()), ("org".into(), "a b:".into())]);
         assert!(query.finish("").is_ok());

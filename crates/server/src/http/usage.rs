@@ -53,8 +53,9 @@ impl From<UsageItem> for Told {
 pub(crate) async fn list(State(shared): State<Arc<Shared>>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let mut query = Query::parse(query.as_deref())?;
     let asked = UsageQuery {
-        limit: query.take("limit"),
-        cursor: query.take("cursor"),
+        // An empty name or cursor is none: a form that is filled in part sends them so.
+        limit: query.take("limit").filter(|limit| !limit.is_empty()),
+        cursor: query.take("cursor").filter(|cursor| !cursor.is_empty()),
         items_max: items_max(query.take("items_max"))?,
         order: order(query.take("order").as_deref())?,
         attributes: query.attributes()?,

@@ -52,6 +52,8 @@ async fn usage_says_what_is_wrong_with_a_query() {
         ("limit=a&limit=b", 400, "the parameter 'limit' stands twice"),
         ("items_max=0", 400, "from 1 to 1000"),
         ("items_max=1001", 400, "from 1 to 1000"),
+        ("items_max=", 400, "from 1 to 1000"),
+        ("order=", 400, "it is key or nearest_first"),
         ("order=best", 400, "it is key or nearest_first"),
         ("cursor=nonsense", 404, "begin without a cursor"),
         ("attr.org=%ff", 400, "not UTF-8"),
