@@ -109,7 +109,7 @@ impl MemoryStore {
     }
 
     /// Forgets what has expired, and shrinks. Correctness does not need it, memory does: the engine
-    /// calls it twice a second. Others wait for it at most the microseconds in which one shard (a
+    /// calls it four times a second. Others wait for it at most the microseconds in which one shard (a
     /// small part of a limit's counters) is replaced.
     pub fn tidy(&self, now: Timestamp) {
         let guard = Guard::new();
