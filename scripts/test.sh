@@ -39,6 +39,7 @@ dependencies() {
 }
 
 tests() {
+    need_redis_servers
     if cargo nextest --version >/dev/null 2>&1; then
         cargo nextest run --workspace --locked
     else
