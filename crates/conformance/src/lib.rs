@@ -2,8 +2,8 @@
 //! implementation, and the means to check one against the counting rules themselves. For tests only.
 //!
 //! # Layout
-//! - [`contract`]: one function for each sentence; [`contract_tests!`] and [`listing_tests!`] make
-//!   a test of each.
+//! - [`contract`]: one function for each sentence; [`shared_contract_tests!`], [`contract_tests!`]
+//!   and [`listing_tests!`] make a test of each.
 //! - [`limits`]: limits and charges to test with.
 //! - [`mod@reference`]: the plainest store there can be, which others are compared with.
 //! - [`walk`]: random walks, step by step the same on a store and on the reference.

@@ -154,8 +154,9 @@ pub fn walk(
             }
             Step::Reset(limit, key) => {
                 let (known, key) = (&ground.limits[*limit], ground.key(*limit, *key));
-                let expected = reference.reset(known.id, &Key::of(&[&key]), now).unwrap();
-                let answer = block_on(store.reset(known.id, &Key::of(&[&key]), At::Given(now))).unwrap();
+                let key = ground.values(*limit, &key);
+                let expected = reference.reset(known.id, &key, now).unwrap();
+                let answer = block_on(store.reset(known.id, &key, At::Given(now))).unwrap();
                 prop_assert_eq!(answer, expected, "step {}: {:?}", nth, step);
             }
             Step::List(limit) => list(store, &reference, &ground.limits[*limit], now)?,
@@ -188,13 +189,19 @@ impl Ground {
         format!("{}-{key}", self.limits[limit].limit.name)
     }
 
+    /// The key's value, unless the limit has one counter for all.
+    fn values<'a>(&self, limit: usize, key: &'a str) -> Key<'a> {
+        if self.limits[limit].limit.per.is_empty() { Key::default() } else { Key::of(&[key]) }
+    }
+
     fn charge<'a>(&'a self, ask: &Ask, key: &'a str) -> Charge<'a> {
         Charge {
+            key: self.values(ask.limit, key),
             algorithm: &self.rules[ask.limit][ask.rule],
             cost: Cost::new(ask.units),
             mode: if ask.permissive { Mode::Permissive } else { Mode::Enforce },
             op: if ask.peek { Op::Peek } else { Op::Take },
-            ..self.limits[ask.limit].take(&[key], 1)
+            ..self.limits[ask.limit].take(&[], 1)
         }
     }
 }

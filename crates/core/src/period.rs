@@ -106,6 +106,11 @@ impl CivilPeriod {
         }
     }
 
+    /// The day that begins a week (1 Monday to 7) or a month (1 to 31); 1 for other kinds.
+    pub const fn anchor_day(&self) -> u8 {
+        self.anchor_day
+    }
+
     /// The kind of period.
     pub const fn kind(&self) -> PeriodKind {
         self.kind

@@ -19,7 +19,8 @@ use crate::charge::{At, Batch, Charge, Key, LimitId};
 /// - [`Op::Peek`](crate::Op::Peek) moves nothing and makes no counter.
 /// - Time inside a counter never runs backwards.
 pub trait Store: Send + Sync {
-    /// Makes these limits known, and forgets the counters of all others.
+    /// Makes these limits known, and forgets the counters of all others; a shared store leaves those to
+    /// their expiry, since others may go on with them.
     fn install(&self, limits: &[(LimitId, Arc<Limit>)]);
 
     /// Applies every charge or none: one round trip to one atomic place.
@@ -89,7 +90,7 @@ pub struct StoreStats {
     pub at_cap_total: u64,
 }
 
-/// Why a store did not answer. Nothing was taken.
+/// Why a store did not answer. Nothing was taken, unless it says so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The limit is not installed: the caller's plan is older than the store's.
@@ -104,4 +105,9 @@ pub enum StoreError {
     /// A cursor that no listing has returned.
     #[error("the cursor is not one that a listing returned; begin without a cursor")]
     BadCursor,
+    /// The shared store has no answer. Where the fault is that it did not answer in time, or that the
+    /// connection broke, it may have taken the charges.
+    #[cfg(feature = "redis")]
+    #[error("the shared store does not answer: {}", .0.name())]
+    Unavailable(crate::redis::Fault),
 }

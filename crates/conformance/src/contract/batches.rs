@@ -3,34 +3,37 @@
 use tidegate_core::{Cost, Standing, Verdict};
 use tidegate_store::Store;
 
-use crate::limits::{Kind, Known, START, charge, install, permissive};
+use crate::limits::{Kind, Known, LONG, START, charge, install, permissive};
 
 /// Every rule as the one that refuses, among every other rule, in every place of the batch.
 pub async fn a_batch_is_charged_whole_or_not_at_all(store: &impl Store) {
+    // A shared store remembers what was charged before an install: each round is long after the last.
+    let mut now = START;
     for refuser in Kind::ALL {
         for other in Kind::ALL {
             for place in 0..3 {
                 let full = Known::new(0, &["agent"], refuser.rule(3));
                 let one = Known::new(1, &["org"], other.rule(10));
                 let two = Known::new(2, &[], other.rule(10));
+                now = now.after(LONG);
                 install(store, &[]);
                 install(store, &[&full, &one, &two]);
-                assert!(charge(store, &[full.take(&["a"], 3)], START).await.admitted);
+                assert!(charge(store, &[full.take(&["a"], 3)], now).await.admitted);
 
                 let mut batch = vec![one.take(&["o"], 1), two.take(&[], 1)];
                 batch.insert(place, full.take(&["a"], 1));
-                let refused = charge(store, &batch, START).await;
+                let refused = charge(store, &batch, now).await;
                 assert!(!refused.admitted, "{refuser:?} is full");
                 let verdicts: Vec<bool> = refused.rows.iter().map(|row| row.verdict.admits()).collect();
                 assert_eq!(verdicts, (0..3).map(|row| row != place).collect::<Vec<_>>());
-                assert_eq!(one.remaining(store, &["o"], START).await, 10, "{other:?} beside {refuser:?}");
-                assert_eq!(two.remaining(store, &[], START).await, 10, "{other:?} beside {refuser:?}");
-                assert_eq!(full.remaining(store, &["a"], START).await, 0);
+                assert_eq!(one.remaining(store, &["o"], now).await, 10, "{other:?} beside {refuser:?}");
+                assert_eq!(two.remaining(store, &[], now).await, 10, "{other:?} beside {refuser:?}");
+                assert_eq!(full.remaining(store, &["a"], now).await, 0);
 
                 batch.remove(place);
-                assert!(charge(store, &batch, START).await.admitted);
-                assert_eq!(one.remaining(store, &["o"], START).await, 9);
-                assert_eq!(two.remaining(store, &[], START).await, 9);
+                assert!(charge(store, &batch, now).await.admitted);
+                assert_eq!(one.remaining(store, &["o"], now).await, 9);
+                assert_eq!(two.remaining(store, &[], now).await, 9);
             }
         }
     }

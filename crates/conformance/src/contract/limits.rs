@@ -55,7 +55,7 @@ pub async fn a_rule_of_another_layout_is_an_error(store: &impl Store) {
 /// Counters outlive an install that names their limit, with other numbers or beside other limits.
 pub async fn install_keeps_what_it_names(store: &impl Store) {
     for kind in Kind::ALL {
-        let (kept, other) = (Known::new(0, &["k"], kind.rule(5)), Known::new(1, &["k"], kind.rule(5)));
+        let (kept, other) = (Known::new(0, &["k"], kind.rule(5)), Known::new(1, &["j"], kind.rule(5)));
         let raised = Known::new(0, &["k"], kind.rule(7));
         install(store, &[]);
         install(store, &[&kept]);

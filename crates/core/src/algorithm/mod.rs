@@ -108,6 +108,22 @@ impl Algorithm {
         }
     }
 
+    /// Whether this rule reads the states of the `other`. Of a calendar the anchor day is not compared: any
+    /// calendar rule reads any period.
+    pub fn has_layout_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::FixedWindow(own), Self::FixedWindow(other)) => own.window() == other.window(),
+            (Self::TokenBucket(own), Self::TokenBucket(other)) => own.unit() == other.unit(),
+            (Self::SlidingCounter(own), Self::SlidingCounter(other)) => own.window() == other.window(),
+            (Self::SlidingWindow(own), Self::SlidingWindow(other)) => own.window() == other.window(),
+            (Self::Calendar(own), Self::Calendar(other)) => {
+                let (own, other) = (own.civil(), other.civil());
+                own.kind() == other.kind() && own.zone_name() == other.zone_name()
+            }
+            _ => false,
+        }
+    }
+
     /// Names what a stored state means: a counter can be read on under any rule of equal layout,
     /// whatever its quota or burst.
     pub fn layout(&self) -> String {

@@ -195,20 +195,9 @@ impl Bank {
         self.shards.get(shard)?.table.load(Ordering::Acquire, guard).as_ref()
     }
 
-    /// Whether `algorithm` reads the states of this bank. Of a calendar the anchor day is not
-    /// compared: any calendar rule reads any period.
+    /// Whether `algorithm` reads the states of this bank.
     pub(super) fn is_layout_of(&self, algorithm: &Algorithm) -> bool {
-        match (&self.algorithm, algorithm) {
-            (Algorithm::FixedWindow(own), Algorithm::FixedWindow(other)) => own.window() == other.window(),
-            (Algorithm::TokenBucket(own), Algorithm::TokenBucket(other)) => own.unit() == other.unit(),
-            (Algorithm::SlidingCounter(own), Algorithm::SlidingCounter(other)) => own.window() == other.window(),
-            (Algorithm::SlidingWindow(own), Algorithm::SlidingWindow(other)) => own.window() == other.window(),
-            (Algorithm::Calendar(own), Algorithm::Calendar(other)) => {
-                let (own, other) = (own.civil(), other.civil());
-                own.kind() == other.kind() && own.zone_name() == other.zone_name()
-            }
-            _ => false,
-        }
+        self.algorithm.has_layout_of(algorithm)
     }
 
     fn table<'g>(&self, hash: Hash, guard: &'g Guard) -> Option<&'g Table> {

@@ -19,10 +19,10 @@ use tidegate_core::{Cost, Mode, Span, Timestamp, Verdict};
 use super::bank::{Bank, Spot};
 use super::cells::{Closed, Hash, Held, Spin};
 use super::judge::{Look, judge_held, look, take_held};
-use super::working::Working;
 use super::{AtCap, Banks, MemoryStore};
 use crate::charge::{Batch, Charge, Key, Op, Row};
 use crate::store::StoreError;
+use crate::working::Working;
 
 /// Batches up to this size are decided without an allocation.
 const USUAL: usize = 4;

@@ -9,8 +9,8 @@ use tidegate_core::{Algorithm, Standing, Timestamp};
 use super::bank::{Bank, Spot};
 use super::cells::{Closed, Hash, Spin};
 use super::table::{Name, Table};
-use super::working::Working;
 use crate::store::{Counted, CounterPage, PageQuery, StoreError};
+use crate::working::Working;
 
 pub(super) fn page(
     bank: &Bank,

@@ -8,7 +8,7 @@ use crate::charge::Op;
 use crate::memory::MemoryStore;
 use crate::memory::bank::Spot;
 use crate::memory::cells::{Closed, Held};
-use crate::memory::working::Working;
+use crate::working::Working;
 
 use sdd::Guard;
 use tidegate_core::{Cost, Mode, Timestamp, Verdict};

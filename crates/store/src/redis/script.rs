@@ -1,0 +1,57 @@
+//! The scripts that the server runs.
+
+use std::sync::LazyLock;
+
+use redis::aio::ConnectionLike;
+use redis::{Cmd, RedisError, ServerErrorKind, Value};
+
+/// Checks and charges.
+pub(super) static CHARGE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/charge.lua")));
+/// Forgets a counter.
+pub(super) static RESET: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/reset.lua")));
+
+/// A script and its name.
+#[derive(Debug)]
+pub(super) struct Script {
+    text: &'static str,
+    sha: String,
+}
+
+impl Script {
+    fn new(text: &'static str) -> Self {
+        Self { text, sha: redis::Script::new(text).get_hash().to_owned() }
+    }
+
+    /// Makes the server know it.
+    pub(super) async fn load(&self, connection: &mut impl ConnectionLike) -> Result<(), RedisError> {
+        connection.req_packed_command(redis::cmd("SCRIPT").arg("LOAD").arg(self.text)).await.map(drop)
+    }
+
+    /// Runs it. A server that has forgotten the script is told it again in the same breath.
+    pub(super) async fn run<K: AsRef<[u8]>>(
+        &self,
+        connection: &mut impl ConnectionLike,
+        keys: &[K],
+        arguments: &[&[u8]],
+    ) -> Result<Value, RedisError> {
+        let answer = connection.req_packed_command(&command("EVALSHA", &self.sha, keys, arguments)).await;
+        match answer {
+            Err(error) if error.kind() == redis::ErrorKind::Server(ServerErrorKind::NoScript) => {
+                connection.req_packed_command(&command("EVAL", self.text, keys, arguments)).await
+            }
+            answer => answer,
+        }
+    }
+}
+
+fn command<K: AsRef<[u8]>>(name: &str, script: &str, keys: &[K], arguments: &[&[u8]]) -> Cmd {
+    let mut command = redis::cmd(name);
+    command.arg(script).arg(keys.len());
+    for key in keys {
+        command.arg(key.as_ref());
+    }
+    for argument in arguments {
+        command.arg(*argument);
+    }
+    command
+}

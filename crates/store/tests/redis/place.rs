@@ -1,0 +1,77 @@
+//! A server for one test, and a store on it.
+
+use std::future::Future;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use tidegate_core::Limit;
+use tidegate_store::{
+    At, Batch, Charge, CounterPage, Key, LimitId, PageQuery, RedisSettings, RedisStore, Store, StoreError, StoreStats,
+};
+use tidegate_testkit::servers::{Flavor, Server};
+use tokio::runtime::Runtime;
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
+/// Runs a future to its end, on the runtime of the tests.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(future)
+}
+
+/// Lets those find the runtime who poll a future themselves.
+pub(crate) fn entered() -> tokio::runtime::EnterGuard<'static> {
+    RUNTIME.enter()
+}
+
+/// A store, and its server, which ends with it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The store.
+    pub(crate) store: RedisStore,
+    /// The server.
+    pub(crate) server: Server,
+}
+
+impl Place {
+    /// A store on an empty server of its own. Slow machines get all the time they want.
+    pub(crate) fn new(flavor: Flavor) -> Self {
+        let server = Server::start(flavor);
+        let store = connect(RedisSettings { timeout: Duration::from_secs(10), ..RedisSettings::new(server.url()) });
+        Self { store, server }
+    }
+
+    /// One for the contract.
+    pub(crate) fn store() -> Self {
+        Self::new(Flavor::Redis70)
+    }
+}
+
+/// A store with these settings, connected.
+pub(crate) fn connect(settings: RedisSettings) -> RedisStore {
+    let _entered = entered();
+    let store = RedisStore::new(settings).unwrap();
+    block_on(store.connected()).unwrap();
+    store
+}
+
+impl Store for Place {
+    fn install(&self, limits: &[(LimitId, Arc<Limit>)]) {
+        self.store.install(limits);
+    }
+
+    async fn charge(&self, batch: &[Charge<'_>], at: At) -> Result<Batch, StoreError> {
+        self.store.charge(batch, at).await
+    }
+
+    async fn reset(&self, limit: LimitId, key: &Key<'_>, at: At) -> Result<bool, StoreError> {
+        self.store.reset(limit, key, at).await
+    }
+
+    async fn page(&self, query: &PageQuery<'_>, at: At) -> Result<CounterPage, StoreError> {
+        self.store.page(query, at).await
+    }
+
+    fn stats(&self) -> StoreStats {
+        self.store.stats()
+    }
+}
