@@ -24,8 +24,9 @@ pub(crate) struct Asked<'p> {
     /// Which limit each charge is of.
     sources: SmallVec<[RowSource; 4]>,
     block: Option<usize>,
-    /// The rules that refuse because an attribute is missing, permissive ones included.
-    lacking: SmallVec<[u32; 2]>,
+    /// The rules that refuse because an attribute is missing, permissive ones included; and which of
+    /// their `per` it is.
+    lacking: SmallVec<[(u32, u32); 2]>,
 }
 
 /// What is decided, but for the plan that it was decided by.
@@ -65,7 +66,7 @@ impl<'p> Asked<'p> {
             }
             match Self::part(rule, values) {
                 Part::None => {}
-                Part::Lacking => self.lacking.push(number),
+                Part::Lacking(attribute) => self.lacking.push((number, attribute)),
                 Part::Weight(weight) => {
                     self.push(RowSource::rule(number, rule.override_for(values, self.now)), weight, values);
                 }
@@ -100,7 +101,7 @@ impl<'p> Asked<'p> {
         if rule.failing(values).is_some() {
             return Part::None;
         }
-        if rule.per.iter().any(|attribute| values[*attribute].is_none()) {
+        if let Some(lacking) = rule.per.iter().position(|attribute| values[*attribute].is_none()) {
             match rule.missing {
                 Missing::Value(_) => {}
                 Missing::Skip => {
@@ -109,7 +110,7 @@ impl<'p> Asked<'p> {
                 }
                 Missing::Deny => {
                     rule.counts.missing.fetch_add(1, Ordering::Relaxed);
-                    return Part::Lacking;
+                    return Part::Lacking(lacking as u32);
                 }
             }
         }
@@ -135,7 +136,7 @@ impl<'p> Asked<'p> {
     }
 
     fn is_refused_for_lacking(&self) -> bool {
-        self.lacking.iter().any(|rule| self.plan.rules[*rule as usize].mode == Mode::Enforce)
+        self.lacking.iter().any(|(rule, _)| self.plan.rules[*rule as usize].mode == Mode::Enforce)
     }
 
     /// What is decided where no counter has a say in it.
@@ -156,9 +157,9 @@ impl<'p> Asked<'p> {
         if !self.lacking.is_empty() {
             allowed &= !self.is_refused_for_lacking();
             let row = Row { verdict: Verdict::Never, standing: Standing::default(), at_cap: false };
-            for rule in &self.lacking {
+            for (rule, attribute) in &self.lacking {
                 let at = sources.iter().position(|source| source.number() > *rule).unwrap_or(sources.len());
-                sources.insert(at, RowSource::rule(*rule, None));
+                sources.insert(at, RowSource::lacking(*rule, *attribute));
                 rows.insert(at.min(rows.len()), row);
             }
         }
@@ -203,8 +204,8 @@ fn count_refusals(plan: &Plan, rows: &[Row], sources: &[RowSource]) {
 enum Part {
     /// It does not apply.
     None,
-    /// It refuses: the request lacks an attribute.
-    Lacking,
+    /// It refuses: the request lacks this attribute of its `per`.
+    Lacking(u32),
     /// It is charged the request's cost times this.
     Weight(u64),
 }

@@ -30,13 +30,17 @@ pub struct Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowSource {
     number: u32,
-    /// The override's number; [`OWN`](Self::OWN) or [`BLOCK`](Self::BLOCK) where there is none.
+    /// The override's number; [`OWN`](Self::OWN), [`BLOCK`](Self::BLOCK) or one of those from
+    /// [`LACKING`](Self::LACKING) on where there is none.
     overridden: u32,
 }
 
 impl RowSource {
     const OWN: u32 = u32::MAX;
     const BLOCK: u32 = u32::MAX - 1;
+    /// From here on: the limit refuses for the attribute of its `per` with this number. A limit has
+    /// far fewer overrides than would reach it.
+    const LACKING: u32 = u32::MAX - 1_024;
 
     pub(crate) fn rule(number: u32, overridden: Option<usize>) -> Self {
         Self { number, overridden: overridden.map_or(Self::OWN, |overridden| overridden as u32) }
@@ -44,6 +48,16 @@ impl RowSource {
 
     pub(crate) const fn block(number: u32) -> Self {
         Self { number, overridden: Self::BLOCK }
+    }
+
+    /// The rule, which refuses because the request lacks this attribute of its `per`.
+    pub(crate) const fn lacking(number: u32, attribute: u32) -> Self {
+        Self { number, overridden: Self::LACKING + attribute }
+    }
+
+    /// Which attribute of its `per` the rule refuses for.
+    fn missing(self) -> Option<usize> {
+        (Self::LACKING..Self::BLOCK).contains(&self.overridden).then(|| (self.overridden - Self::LACKING) as usize)
     }
 
     /// The place in the order of checking.
@@ -85,6 +99,8 @@ pub struct LimitState<'a> {
     pub next: Span,
     /// Whether this limit refused the request, or would have if it were enforced.
     pub refused: bool,
+    /// The attribute of `per` that the request lacks, where the limit refuses it for that.
+    pub missing: Option<&'a str>,
     /// Whether the limit did not count because the store was full.
     pub at_cap: bool,
     verdict: Verdict,
@@ -190,6 +206,7 @@ impl Decision {
             reset,
             next,
             refused: !verdict.admits(),
+            missing: source.missing().and_then(|attribute| limit.per.get(attribute)).map(|name| &**name),
             at_cap,
             verdict,
         }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tidegate_core::{Limit, Mode, Request};
 
+use crate::config::nearest;
 use crate::engine::Engine;
 use crate::plan::{Plan, PlanRule, Values};
-use crate::policy::{Missing, Test};
+use crate::policy::{Missing, Policy, Rule, Test};
 
 /// What would happen to a request, limit by limit. Nothing is charged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +145,54 @@ fn outcome(plan: &Plan, rule: &PlanRule, values: &Values<'_>, request: &Request<
         .zip(&rule.per)
         .map(|(name, attribute)| (Arc::clone(name), values[*attribute].unwrap_or(stand_in).to_owned()));
     Outcome::Applies { key: key.collect(), cost: request.cost().times(weight).units(), numbers }
+}
+
+/// An attribute that no limit of a policy uses: a misspelling, or one that only blocks ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusedAttribute {
+    /// Its name.
+    pub name: String,
+    /// The most similar attribute that a limit does use, if one is similar.
+    pub nearest: Option<Arc<str>>,
+}
+
+impl UnusedAttribute {
+    /// None where a limit counts, weighs or asks by the attribute.
+    pub fn of(name: &str, policy: &Policy) -> Option<Self> {
+        Self::among(name, &policy.rules.iter().flat_map(attributes).collect::<Vec<_>>())
+    }
+
+    /// None where a limit is counted per the attribute.
+    pub fn in_per(name: &str, policy: &Policy) -> Option<Self> {
+        Self::among(name, &policy.rules.iter().flat_map(|rule| &rule.limit.per).collect::<Vec<_>>())
+    }
+
+    fn among(name: &str, used: &[&Arc<str>]) -> Option<Self> {
+        if used.iter().any(|attribute| ***attribute == *name) {
+            return None;
+        }
+        let similar = nearest(name, used.iter().map(|attribute| &***attribute));
+        Some(Self { name: name.to_owned(), nearest: similar.map(Into::into) })
+    }
+}
+
+impl fmt::Display for UnusedAttribute {
+    /// `no limit uses the attribute 'agnet'; did you mean 'agent'?`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: String = self.name.chars().take(64).flat_map(char::escape_debug).collect();
+        write!(f, "no limit uses the attribute '{shown}'; ")?;
+        match &self.nearest {
+            Some(nearest) => write!(f, "did you mean '{nearest}'?"),
+            None => f.write_str("is it spelled right?"),
+        }
+    }
+}
+
+/// Every attribute that a rule names, some of them twice.
+fn attributes(rule: &Rule) -> impl Iterator<Item = &Arc<str>> {
+    let overrides = rule.overrides.iter().flat_map(|other| &other.when);
+    let conditions = rule.when.iter().chain(overrides).map(|condition| &condition.attribute);
+    rule.limit.per.iter().chain(conditions).chain(rule.weights.by.iter().map(|(attribute, _)| attribute))
 }
 
 impl fmt::Display for Test {

@@ -3,12 +3,13 @@
 
 use tidegate_core::{Algorithm, Span, Timestamp};
 
-use crate::policy::Condition;
+use crate::policy::{Condition, Test};
 
 /// An operator's decision with an end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intervention {
-    /// Whom it concerns: requests that meet all of these. Not empty.
+    /// Whom it concerns: requests that meet all of these. At least one and at most
+    /// [`CONDITIONS_MAX`], with [`VALUES_MAX`] values and [`WHEN_BYTES_MAX`] bytes in all.
     pub when: Vec<Condition>,
     /// What happens to them.
     pub effect: Effect,
@@ -72,11 +73,28 @@ pub enum InterventionError {
     /// Reason or name are too long.
     #[error("the reason has at most 500 characters, the name of who decided at most 100")]
     TooLong,
+    /// Its `when` is too large.
+    #[error("'when' has {found} {what}, {most} are the most; write a prefix or a pattern, or several interventions")]
+    WhenTooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much of it there is.
+        found: usize,
+        /// How much there may be.
+        most: usize,
+    },
     /// There are too many.
     #[error("there are {0} interventions in force, which is the most; end some first")]
     TooMany(usize),
 }
 
+/// The most conditions of one intervention.
+pub const CONDITIONS_MAX: usize = 32;
+/// The most values that the conditions of one intervention list, in all.
+pub const VALUES_MAX: usize = 1_000;
+/// The most bytes of names, values and patterns in one intervention: with the most interventions 16
+/// MiB.
+pub const WHEN_BYTES_MAX: usize = 16 * 1024;
 /// The most that can be in force at a time.
 pub const INTERVENTIONS_MAX: usize = 1_000;
 
@@ -86,11 +104,37 @@ impl Intervention {
         if self.when.is_empty() {
             return Err(InterventionError::WhenEmpty);
         }
+        self.check_size()?;
         if self.expires_at <= now || self.expires_at.since(now) > Span::from_secs(366 * 86_400) {
             return Err(InterventionError::Expiry);
         }
         if self.reason.chars().count() > 500 || self.by.chars().count() > 100 {
             return Err(InterventionError::TooLong);
+        }
+        Ok(())
+    }
+
+    /// What an intervention names is kept for as long as it lasts, and looked at by each request.
+    fn check_size(&self) -> Result<(), InterventionError> {
+        let values = |test: &Test| match test {
+            Test::In(values) => values.len(),
+            _ => 1,
+        };
+        let bytes = |test: &Test| match test {
+            Test::Equals(text) | Test::Prefix(text) => text.len(),
+            Test::In(values) => values.iter().map(String::len).sum(),
+            Test::Glob(glob) => glob.pattern().len(),
+            Test::Absent => 0,
+        };
+        let all = |of: &dyn Fn(&Condition) -> usize| self.when.iter().map(of).sum::<usize>();
+        for (what, found, most) in [
+            ("conditions", self.when.len(), CONDITIONS_MAX),
+            ("values", all(&|one| values(&one.test)), VALUES_MAX),
+            ("bytes of names and values", all(&|one| one.attribute.len() + bytes(&one.test)), WHEN_BYTES_MAX),
+        ] {
+            if found > most {
+                return Err(InterventionError::WhenTooLarge { what, found, most });
+            }
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ pub mod usage;
 pub use clock::Clock;
 pub use decision::{Decision, LimitState};
 pub use engine::{Engine, LimitCounts, NotLocal, Reloaded, Together};
-pub use explain::{Explained, Explanation, Numbers, Outcome};
+pub use explain::{Explained, Explanation, Numbers, Outcome, UnusedAttribute};
 pub use intervention::{ActiveIntervention, Effect, Intervention, InterventionError, InterventionId};
 pub use policy::Policy;
 pub use tidegate_core::{

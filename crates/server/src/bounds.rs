@@ -9,7 +9,8 @@ pub struct Bounds {
     /// From the first byte a connection may send (or from the end of the answer before) until a
     /// request's headers are complete; so also how long an idle connection is kept.
     pub headers_wait: Duration,
-    /// From the end of a request's headers until its body is complete.
+    /// From the end of a request's headers until its body is complete, not counting the wait for a
+    /// place; so also how long a large body, or a large batch, waits for its place.
     pub body_wait: Duration,
     /// How long a client may leave an answer unread before the connection is cut.
     pub write_wait: Duration,
@@ -42,6 +43,10 @@ impl Default for Bounds {
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Up to this size, in bytes, a body is read at once; a larger one waits for a place.
 pub const SMALL_BODY_BYTES_MAX: usize = 16 * 1024;
+/// The slowest that a larger body may come once it has its place, in bytes a second.
+pub const LARGE_BODY_BYTES_PER_SEC_MIN: usize = 64 * 1024;
+/// How far behind that it may fall: a larger body that stalls gives its place up after so long.
+pub const LARGE_BODY_LAG_MAX: Duration = Duration::from_secs(1);
 /// Larger bodies that are in memory at one time.
 pub const LARGE_BODIES_MAX: usize = 32;
 /// Batches of more checks times limits than this are large: they take turns.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate::{Engine, Policy};
 use tokio::net::TcpListener;
@@ -12,9 +13,12 @@ use tokio::time::Instant;
 
 use crate::admin::{Door, OpenToAll};
 use crate::bounds::{Bounds, LARGE_BATCHES_MAX, LARGE_BODIES_MAX};
-use crate::http::{Listener, Readiness, Shared, admin_router, bind, check_router};
+use crate::http::{Listener, Readiness, Served, Shared, admin_router, bind, check_router};
 use crate::metrics::Metrics;
 use crate::reload::{LimitsFile, Reloader, Reloads};
+
+/// How long the task that reloads is waited for at the end.
+const RELOADS_WAIT: Duration = Duration::from_secs(1);
 
 /// What a server is started with.
 #[derive(Debug)]
@@ -142,8 +146,13 @@ impl Server {
         self.shared.reloads.clone()
     }
 
-    /// Serves until `stop`, then drains: `/readyz` says 503, the check listener stops accepting and
-    /// finishes what is in flight, then the admin listener does; both within `drain_wait`.
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Serves until `stop`, then drains: `/readyz` says 503, answers close their connections, the check
+    /// listener stops accepting and finishes what is in flight or has arrived, then the admin listener does; both within `drain_wait`.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let Self { shared, check, admin, reloader, .. } = self;
         // What each part is told when it is to end: until when it may go on.
@@ -176,7 +185,9 @@ impl Server {
         };
         tokio::join!(serves, admin);
         if let Some(reloads) = reloads {
-            let _ = reloads.await;
+            // It ends at its next await; a fault in it, or a file system that does not answer, is no
+            // reason not to end.
+            let _ = tokio::time::timeout(RELOADS_WAIT, reloads).await;
         }
     }
 }
@@ -196,25 +207,25 @@ async fn listen(
 }
 
 fn check_listener(socket: TcpListener, shared: &Arc<Shared>) -> Listener {
-    Listener {
-        socket,
+    let served = Served {
         router: check_router(shared),
         connections_max: shared.bounds.connections_max,
         bounds: Arc::clone(&shared.bounds),
         metrics: shared.metrics.check_connections.clone(),
         tells_peer: false,
-    }
+    };
+    Listener { socket, served }
 }
 
 fn admin_listener(socket: TcpListener, shared: &Arc<Shared>) -> Listener {
-    Listener {
-        socket,
+    let served = Served {
         router: admin_router(shared),
         connections_max: shared.bounds.admin_connections_max,
         bounds: Arc::clone(&shared.bounds),
         metrics: shared.metrics.admin_connections.clone(),
         tells_peer: true,
-    }
+    };
+    Listener { socket, served }
 }
 
 /// What the other end says; where it is gone without a word, everything ends now.

@@ -27,6 +27,9 @@ pub struct Finding {
     pub message: String,
     /// What to do about it, where that is known.
     pub hint: Option<String>,
+    /// Whether it is a warning about what `tidegate serve` refuses, unless its options say otherwise.
+    #[serde(skip)]
+    stops_server: bool,
     /// The line itself with a mark under the place, for terminals. Secrets are masked.
     #[serde(skip)]
     snippet: Option<String>,
@@ -45,13 +48,24 @@ impl Finding {
     /// A finding at `place`.
     pub(crate) fn new(place: Place, message: impl Into<String>) -> Self {
         let message = harmless(message.into());
-        Self { line: place.line, column: place.column, message, hint: None, snippet: None, place }
+        Self { line: place.line, column: place.column, message, hint: None, stops_server: false, snippet: None, place }
     }
 
     /// The same finding with something to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(harmless(hint.into()));
         self
+    }
+
+    /// The same finding, for which a server does not start.
+    pub(crate) fn stopping_server(self) -> Self {
+        Self { stops_server: true, ..self }
+    }
+
+    /// Whether it is a warning about what `tidegate serve` refuses, unless its options say otherwise:
+    /// the file is good, but nothing listens as it says.
+    pub const fn stops_server(&self) -> bool {
+        self.stops_server
     }
 
     /// The same finding, never shown with its line.

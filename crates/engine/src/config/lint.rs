@@ -8,7 +8,7 @@ mod pairs;
 mod rule;
 
 use super::fault::{Finding, Findings};
-use super::parse::{Draft, is_loopback};
+use super::parse::{Draft, is_ip, is_loopback};
 use crate::policy::{Missing, Rule, Test};
 use conditions::Steps;
 use tidegate_core::Mode;
@@ -47,10 +47,12 @@ fn file_mode(draft: &Draft, findings: &mut Findings) {
 fn admin(draft: &Draft, findings: &mut Findings) {
     let server = &draft.policy.server;
     match &server.admin_token {
-        None if !is_loopback(&server.admin_addr) => findings.push(
-            Finding::new(draft.admin_addr, "other machines can reach the admin listener, and it asks for no token")
-                .hint("set admin.token, or listen on 127.0.0.1"),
-        ),
+        // Which address a name has is for the machine to say that serves.
+        None if !is_loopback(&server.admin_addr) => {
+            let message = "other machines can reach the admin listener, and it asks for no token: nothing serves it so";
+            let finding = Finding::new(draft.admin_addr, message).hint("set admin.token, or listen on 127.0.0.1");
+            findings.push(if is_ip(&server.admin_addr) { finding.stopping_server() } else { finding });
+        }
         Some(token) if token.reveal().len() < TOKEN_CHARS_MIN => findings.push(
             Finding::new(draft.admin_addr, format!("the admin token is shorter than {TOKEN_CHARS_MIN} characters"))
                 .hint("use a longer one, for example the output of `openssl rand -hex 32`"),

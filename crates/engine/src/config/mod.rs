@@ -1,7 +1,7 @@
 //! The limits file: from text to a [`Policy`], or to every fault in it.
 //!
 //! # Layout
-//! - [`parse`], [`parse_bytes`], [`load`]: text, bytes or a file in, a policy with warnings out.
+//! - [`parse`], [`parse_bytes`], [`load`], [`load_with`]: text, bytes or a file in, a policy with warnings out.
 //! - `tree` reads YAML (or JSON) into nodes that know their place, `syntax` words its errors,
 //!   `secret` replaces references like `${TOKEN}`.
 //! - `raw` holds the tables of known keys, `scalar` says what one value means, `parse` makes the
@@ -25,6 +25,7 @@ use std::path::Path;
 
 pub use fault::{Fault, Faults, Finding, Warning};
 pub use secret::{Lookup, Source, SystemLookup};
+pub(crate) use suggest::nearest;
 pub use text::FILE_BYTES_MAX;
 
 use crate::policy::Policy;
@@ -81,7 +82,15 @@ pub fn parse_bytes(bytes: &[u8], source: &Source) -> Result<Loaded, Faults> {
 /// # Errors
 /// Every fault of the file, by place; or why it cannot be read.
 pub fn load(path: &Path) -> Result<Loaded, Faults> {
-    let source = Source::named(path.display().to_string());
+    load_with(path, SystemLookup)
+}
+
+/// Reads a limits file, with its references looked up in `lookup`.
+///
+/// # Errors
+/// Every fault of the file, by place; or why it cannot be read.
+pub fn load_with(path: &Path, lookup: impl Lookup + Send + Sync + 'static) -> Result<Loaded, Faults> {
+    let source = Source::with_lookup(path.display().to_string(), lookup);
     parse_bytes(&text::read(path, &source)?, &source)
 }
 

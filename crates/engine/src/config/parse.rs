@@ -10,7 +10,7 @@ mod when;
 use std::collections::HashMap;
 
 pub(crate) use limit::{OverridePlaces, RulePlaces};
-pub(crate) use settings::is_loopback;
+pub(crate) use settings::{is_ip, is_loopback};
 
 use super::fault::{Finding, Findings};
 use super::place::Place;

@@ -38,7 +38,7 @@ pub(crate) struct BlockArgs {
     #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = Attribute::parse, required = true)]
     attributes: Vec<Attribute>,
     /// How long: 30s, 15min, 1h, 7d; at most 366d
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
     lasts: String,
     /// Why, for the audit log
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
@@ -71,6 +71,15 @@ pub(crate) struct UnblockArgs {
     id: u64,
 }
 
+/// A time as the server reads it: what stands behind the `/` of a rate, and begins with a digit.
+fn time(text: &str) -> Result<String, String> {
+    let begins_well = text.starts_with(|c: char| c.is_ascii_digit());
+    if begins_well && format!("1/{text}").parse::<tidegate::Rate>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    Err("write a time from 1s to 366d, for example 30s, 15min, 1h or 7d".to_owned())
+}
+
 /// A block as the server tells it.
 #[derive(Debug, Deserialize)]
 struct Block {
@@ -79,6 +88,8 @@ struct Block {
     reason: String,
     by: String,
     left_ms: u64,
+    #[serde(default)]
+    warnings: Vec<String>,
 }
 
 /// The blocks in force.
@@ -101,6 +112,7 @@ pub(crate) fn block(args: &BlockArgs, output: Output) -> anyhow::Result<ExitCode
         let block: Block = read(&client, &answer)?;
         let (id, left) = (block.id, brief(block.left_ms));
         let whose = line(&args.attributes);
+        super::style::warn(&block.warnings)?;
         writeln!(
             anstream::stdout(),
             "{STRONG}{whose}{STRONG:#} is stopped for {left}: block {id}. To end it: tidegate unblock {id}"

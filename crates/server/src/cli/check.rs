@@ -13,7 +13,8 @@ use super::{Output, limits_file};
 
 const MORE: &str = "\
 Every fault is told in one go, as FILE:LINE:COLUMN: fault: what is wrong; what to do. Warnings are
-about what is allowed and probably not meant, such as a limit that can never refuse anything.
+about what is allowed and probably not meant, such as a limit that can never refuse anything. What
+`tidegate serve` would not start for is a fault here, whatever its options could put right.
 
 Exit codes: 0 no fault, 1 a fault (with --strict also a warning), 2 a wrong command line.
 
@@ -53,21 +54,29 @@ pub(crate) fn run(args: &CheckArgs, output: Output) -> anyhow::Result<ExitCode> 
 
 /// A file, and what was found in it.
 enum Checked {
-    Good { file: String, loaded: Box<Loaded> },
+    Good {
+        file: String,
+        loaded: Box<Loaded>,
+        /// For what `tidegate serve` would not start, which is a fault of the file here.
+        stopping: Vec<Warning>,
+    },
     Faulty(Faults),
 }
 
 impl Checked {
     fn of(file: String, read: Result<Loaded, Faults>) -> Self {
         match read {
-            Ok(loaded) => Self::Good { file, loaded: Box::new(loaded) },
+            Ok(mut loaded) => {
+                let stopping = loaded.warnings.extract_if(.., |warning| warning.stops_server()).collect();
+                Self::Good { file, loaded: Box::new(loaded), stopping }
+            }
             Err(faults) => Self::Faulty(faults),
         }
     }
 
     fn faults(&self) -> usize {
         match self {
-            Self::Good { .. } => 0,
+            Self::Good { stopping, .. } => stopping.len(),
             Self::Faulty(faults) => faults.faults.len() + faults.omitted,
         }
     }
@@ -85,11 +94,11 @@ impl Checked {
 
     fn report(&self, strict: bool) -> FileReport<'_> {
         let (file, limits) = match self {
-            Self::Good { file, loaded } => (file, Some(loaded.policy.rules.len())),
+            Self::Good { file, loaded, .. } => (file, Some(loaded.policy.rules.len())),
             Self::Faulty(faults) => (&faults.file, None),
         };
         let (faults, omitted) = match self {
-            Self::Good { .. } => (&[][..], 0),
+            Self::Good { stopping, .. } => (&**stopping, 0),
             Self::Faulty(faults) => (&*faults.faults, faults.omitted),
         };
         FileReport { file, ok: self.passes(strict), limits, faults, faults_omitted: omitted, warnings: self.warnings() }
@@ -111,7 +120,10 @@ fn write_text(checked: &[Checked], strict: bool) -> std::io::Result<()> {
     let mut out = anstream::stdout().lock();
     for file in checked {
         match file {
-            Checked::Good { file, loaded } => limits_file::write_warnings(&mut out, file, &loaded.warnings)?,
+            Checked::Good { file, loaded, stopping } => {
+                limits_file::write_all_faults(&mut out, file, stopping)?;
+                limits_file::write_warnings(&mut out, file, &loaded.warnings)?;
+            }
             Checked::Faulty(faults) => limits_file::write_faults(&mut out, faults)?,
         }
         write_summary(&mut out, file, strict)?;
@@ -128,11 +140,13 @@ fn write_text(checked: &[Checked], strict: bool) -> std::io::Result<()> {
 /// `limits.yaml: ok (5 limits, 1 warning)` or `limits.yaml: 12 faults`.
 fn write_summary(out: &mut impl Write, checked: &Checked, strict: bool) -> std::io::Result<()> {
     match checked {
-        Checked::Faulty(faults) => {
+        Checked::Faulty(Faults { file, .. }) | Checked::Good { file, .. } if checked.faults() > 0 => {
             let told = count(checked.faults(), "fault");
-            writeln!(out, "{STRONG}{}:{STRONG:#} {BAD}{told}{BAD:#}", faults.file)
+            writeln!(out, "{STRONG}{file}:{STRONG:#} {BAD}{told}{BAD:#}")
         }
-        Checked::Good { file, loaded } => {
+        // A file without a fault is good.
+        Checked::Faulty(_) => Ok(()),
+        Checked::Good { file, loaded, .. } => {
             let limits = count(loaded.policy.rules.len(), "limit");
             let warnings = count(loaded.warnings.len(), "warning");
             let (verdict, style) = match loaded.warnings.is_empty() {

@@ -22,6 +22,9 @@ pub(crate) struct Page {
     pub(crate) items: Vec<Counter>,
     /// Where the next page begins.
     pub(crate) next: Option<String>,
+    /// What about the question may be meant otherwise.
+    #[serde(default)]
+    pub(crate) warnings: Vec<String>,
 }
 
 /// One counter.

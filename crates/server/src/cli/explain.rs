@@ -72,8 +72,8 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> anyhow::Result<ExitCode
 fn write_text(out: &mut impl Write, attributes: &[Attribute], report: &Report) -> std::io::Result<()> {
     let whose = if attributes.is_empty() { "without attributes".to_owned() } else { line(attributes) };
     writeln!(out, "A request {STRONG}{whose}{STRONG:#} with cost {}", report.cost)?;
-    for name in &report.unused_attributes {
-        writeln!(out, "{WARN}No limit uses the attribute '{name}'{WARN:#}; is it spelled right?")?;
+    for unused in &report.unused {
+        writeln!(out, "{WARN}warning:{WARN:#} {unused}")?;
     }
     if report.meets.is_empty() {
         writeln!(out, "\n{WARN}meets no limit{WARN:#}: it always passes.")?;

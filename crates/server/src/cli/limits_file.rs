@@ -32,13 +32,16 @@ pub(crate) fn name(path: &Path) -> String {
 
 /// Writes every fault, with its line of the file.
 pub(crate) fn write_faults(out: &mut impl Write, faults: &Faults) -> io::Result<()> {
-    for fault in &faults.faults {
-        write_finding(out, &faults.file, fault, "fault", BAD)?;
-    }
+    write_all_faults(out, &faults.file, &faults.faults)?;
     if faults.omitted > 0 {
         writeln!(out, "{}: and {} more", faults.file, faults.omitted)?;
     }
     Ok(())
+}
+
+/// Writes these faults of a file, each with its line.
+pub(crate) fn write_all_faults(out: &mut impl Write, file: &str, faults: &[Finding]) -> io::Result<()> {
+    faults.iter().try_for_each(|fault| write_finding(out, file, fault, "fault", BAD))
 }
 
 /// Writes every warning, with its line of the file.

@@ -150,16 +150,43 @@ impl Output {
 
     /// Tells on standard error why the command cannot go on.
     fn error(self, error: &anyhow::Error) {
-        let told = if self.json {
-            serde_json::json!({"error": format!("{error:#}")}).to_string()
-        } else {
-            format!("tidegate: {error:#}")
-        };
+        let told = told(error);
+        let told =
+            if self.json { serde_json::json!({ "error": told }).to_string() } else { format!("tidegate: {told}") };
         // Where standard error is closed, there is nowhere left to say it.
         let _ = writeln!(io::stderr(), "{told}");
     }
 }
 
+/// An error with its causes, but for those that it has told itself.
+fn told(error: &anyhow::Error) -> String {
+    let mut told = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if told.contains(&cause) {
+            continue;
+        }
+        if !told.is_empty() {
+            told.push_str(": ");
+        }
+        told.push_str(&cause);
+    }
+    told
+}
+
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = || io::Error::other("the disk is full");
+        let doubled = anyhow::Error::new(cause()).context("it cannot be written (the disk is full); make room");
+        assert_eq!(told(&doubled), "it cannot be written (the disk is full); make room");
+        let both = anyhow::Error::new(cause()).context("it cannot be written");
+        assert_eq!(told(&both), "it cannot be written: the disk is full");
+    }
 }

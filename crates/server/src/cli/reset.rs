@@ -12,28 +12,29 @@ use super::style::count;
 use super::{Output, block_on};
 
 const MORE: &str = "\
-Unless all attributes of the limit's 'per' are given, the server needs the names of counters, which
-it keeps if its limits file says store: {memory: {names: true}}.
+One counter is reset by all attributes of the limit's 'per'. With --all every counter of the limit
+is, or every one with the attributes that are given; the server then needs the names of counters,
+which it keeps if its limits file says store: {memory: {names: true}}.
 
 Exit codes: 0 done, 1 the server refused or cannot be reached, 2 a wrong command line.
 
 Examples:
   tidegate reset agent-minute --attr org=acme --attr agent=a1
-  tidegate reset org-month --attr org=acme
+  tidegate reset agent-minute --attr org=acme --all      all agents of one org
   tidegate reset agent-minute --all";
 
 /// What `reset` is told.
 #[derive(Debug, Args)]
-#[command(after_long_help = MORE, group(ArgGroup::new("whose").required(true).args(["attributes", "all"])))]
+#[command(after_long_help = MORE, group(ArgGroup::new("whose").required(true).multiple(true).args(["attributes", "all"])))]
 pub(crate) struct ResetArgs {
     #[command(flatten)]
     admin: AdminArgs,
     /// The limit's name
     limit: String,
-    /// Only counters with this attribute; repeat it for more
+    /// An attribute of the counter; repeat it for more
     #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = Attribute::parse)]
     attributes: Vec<Attribute>,
-    /// All counters of the limit
+    /// All counters of the limit, or all with these attributes
     #[arg(long)]
     all: bool,
 }
@@ -44,6 +45,9 @@ pub(crate) fn run(args: &ResetArgs, output: Output) -> anyhow::Result<ExitCode> 
     let client = args.admin.client()?;
     let mut query = Vec::new();
     push_attributes(&mut query, &args.attributes);
+    if args.all {
+        query.push(("all".to_owned(), "true".to_owned()));
+    }
     let target = target(&["v1", "usage", &args.limit], &query);
     let answer = block_on(async { Ok(client.call(Method::DELETE, &target, None).await?) })?;
     if output.json {

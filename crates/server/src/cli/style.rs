@@ -3,6 +3,8 @@
 //! Text is written through `anstream`, which drops colours where the output is no terminal or
 //! `NO_COLOR` is set.
 
+use std::io::{self, Write};
+
 use anstyle::{AnsiColor, Style};
 
 /// What is wrong.
@@ -28,6 +30,11 @@ fn printable(c: char) -> impl Iterator<Item = char> {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
     let escaped = hidden.then(|| c.escape_default());
     escaped.into_iter().flatten().chain((!hidden).then_some(c))
+}
+
+/// Tells warnings on standard error.
+pub(crate) fn warn(warnings: &[String]) -> io::Result<()> {
+    warnings.iter().try_for_each(|warning| writeln!(anstream::stderr(), "{WARN}warning:{WARN:#} {}", shown(warning)))
 }
 
 /// `1 limit`, `2 limits`.

@@ -8,7 +8,7 @@ use clap::Args;
 use super::attributes::{Attribute, check_each_once};
 use super::client::{AdminArgs, push_attributes};
 use super::counters::{self, Page};
-use super::{Output, block_on};
+use super::{Output, block_on, style};
 
 const MORE: &str = "\
 A counter of which every attribute is given can always be shown. A list needs the names of counters,
@@ -53,6 +53,7 @@ pub(crate) fn run(args: &UsageArgs, output: Output) -> anyhow::Result<ExitCode> 
     if output.json {
         output.document(&answer)?;
     } else {
+        style::warn(&page.warnings)?;
         write_text(&mut anstream::stdout().lock(), &page)?;
     }
     Ok(ExitCode::SUCCESS)

@@ -54,6 +54,8 @@ struct State<'a> {
     remaining: u64,
     reset_ms: u64,
     refused: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<&'a str>,
     mode: &'static str,
 }
 
@@ -67,6 +69,7 @@ impl<'a> State<'a> {
             remaining: state.remaining,
             reset_ms: state.reset.as_millis_ceil(),
             refused: state.refused,
+            missing: state.missing,
             mode: state.mode.name(),
         }
     }

@@ -81,3 +81,37 @@ async fn decide(shared: &Shared, requests: &[tidegate::Request<'_>], together: T
     }
     decisions
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use tidegate::config::{Source, parse};
+    use tokio::time::Instant;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::http::check_router;
+
+    #[tokio::test(start_paused = true)]
+    async fn too_many_large_batches_are_refused_until_an_answer_is_taken() {
+        let limits = "limits: [{name: all, per: [], rate: 1000000/min}]";
+        let policy = parse(limits, &Source::named("limits.yaml")).unwrap().policy;
+        let shared = Shared::with_places(policy, 1);
+        let ask = async |checks: usize| {
+            let body = format!(r#"{{"checks": [{}]}}"#, vec![r#"{"attributes":{}}"#; checks].join(","));
+            let request = Request::builder().method("POST").uri("/v1/check/batch").header("host", "x");
+            check_router(&shared).oneshot(request.body(Body::from(body)).unwrap()).await.unwrap()
+        };
+        let (large, small) = (SMALL_BATCH_ROWS_MAX + 1, SMALL_BATCH_ROWS_MAX);
+        let untaken = ask(large).await;
+        assert_eq!(untaken.status(), StatusCode::OK);
+        let begun = Instant::now();
+        let refused = ask(large).await;
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.headers()["content-type"], "application/problem+json");
+        assert_eq!(begun.elapsed(), shared.bounds.body_wait);
+        assert_eq!(ask(small).await.status(), StatusCode::OK, "small ones need no place");
+        drop(untaken);
+        assert_eq!(ask(large).await.status(), StatusCode::OK);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
@@ -13,6 +13,7 @@ use super::body;
 use super::check::json;
 use super::intervention::{self, Items, Told, created, read_for, read_note, refused};
 use super::problem::Problem;
+use super::segment::Segment;
 use super::state::Shared;
 use super::when;
 use crate::json::At;
@@ -41,7 +42,9 @@ pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) 
     let id = shared.engine.intervene(intervention).map_err(|error| refused(&error))?;
     tracing::info!(target: "audit", id = id.0, when = %told_when, reason, by, "a block has begun");
     let active = shared.engine.interventions();
-    let told = active.iter().find(|active| active.id == id).map(|active| Told::of(active, Nothing {}, now));
+    let policy = shared.engine.policy();
+    let told = active.iter().find(|active| active.id == id);
+    let told = told.map(|active| Told::of(active, Nothing {}, now).warned(active, &policy));
     Ok(created("/v1/blocks", id, &told))
 }
 
@@ -54,7 +57,7 @@ pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 /// `DELETE`: ends one before its time.
-pub(crate) async fn end(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Result<Response, Problem> {
+pub(crate) async fn end(State(shared): State<Arc<Shared>>, Segment(id): Segment) -> Result<Response, Problem> {
     intervention::end(&shared.engine, "block", &id, is_block)
 }
 

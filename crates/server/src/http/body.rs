@@ -1,5 +1,6 @@
 //! A request's body, whole: JSON by its type, at most 1 MiB, complete before a deadline.
 
+use std::future::Future;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -9,10 +10,11 @@ use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 
 use super::problem::Problem;
 use super::state::Shared;
-use crate::bounds::{BODY_BYTES_MAX, SMALL_BODY_BYTES_MAX};
+use crate::bounds::{BODY_BYTES_MAX, LARGE_BODY_BYTES_PER_SEC_MIN, LARGE_BODY_LAG_MAX, SMALL_BODY_BYTES_MAX};
 
 /// How much more than the largest body is read and thrown away before 413 is said: a client that
 /// is still sending when the connection closes may never see the answer.
@@ -22,16 +24,24 @@ const DISCARDED_BYTES_MAX: u64 = 8 * 1024 * 1024;
 ///
 /// # Errors
 /// 415 for a body that does not claim to be plain JSON, 413 above 1 MiB, 408 when it is not
-/// complete in time, 400 when it breaks off or is not UTF-8.
+/// complete in time or comes too slowly, 503 when there is no place for a large one, 400 when it breaks
+/// off or is not UTF-8.
 pub(crate) async fn read<'s>(shared: &'s Shared, parts: &Parts, body: Body) -> Result<Text<'s>, Problem> {
     check_type(&parts.headers)?;
     let wait = shared.bounds.body_wait;
     // A client that waits for a word before it sends its body can be told no at once.
     let discards = !parts.headers.contains_key(header::EXPECT);
     let mut incoming = Incoming { body, discards, place: None };
-    let bytes = match tokio::time::timeout(wait, incoming.collect(&shared.large_bodies)).await {
-        Ok(collected) => collected?,
-        Err(_) => return Err(late(wait)),
+    let begun = Instant::now();
+    let bytes = match within(begun + wait, || late(wait), incoming.begin()).await? {
+        Begun::Whole(bytes) => bytes,
+        Begun::Large(part) => {
+            let asked = Instant::now();
+            incoming.place = Some(within(asked + wait, busy, place(&shared.large_bodies)).await?);
+            // What it waited for its place is not its client's fault.
+            let until = begun + wait + asked.elapsed();
+            within(until, || late(wait), incoming.rest(part)).await?
+        }
     };
     match std::str::from_utf8(&bytes) {
         Ok(_) => Ok(Text { bytes, _place: incoming.place }),
@@ -61,31 +71,43 @@ struct Incoming<'s> {
 }
 
 impl<'s> Incoming<'s> {
-    async fn collect(&mut self, large_bodies: &'s Semaphore) -> Result<Bytes, Problem> {
+    /// The body as far as it needs no place.
+    async fn begin(&mut self) -> Result<Begun, Problem> {
         if self.body.size_hint().lower() > BODY_BYTES_MAX as u64 {
             return Err(self.too_large().await);
         }
         // Nearly every body comes in one piece, which then needs no copy.
-        let Some(first) = next(&mut self.body).await? else { return Ok(Bytes::new()) };
-        let Some(second) = next(&mut self.body).await? else { return Ok(first) };
+        let Some(first) = next(&mut self.body).await? else { return Ok(Begun::Whole(Bytes::new())) };
+        let Some(second) = next(&mut self.body).await? else { return Ok(Begun::Whole(first)) };
         let mut whole = BytesMut::with_capacity(first.len() + second.len());
         whole.extend_from_slice(&first);
         whole.extend_from_slice(&second);
         drop((first, second));
-        while whole.len() <= BODY_BYTES_MAX {
-            if self.place.is_none() && whole.len() > SMALL_BODY_BYTES_MAX {
-                // Never closed. What is not read stays in the system's buffers, which push back.
-                self.place = large_bodies.acquire().await.ok();
-                // At once as large as it says it is, at most 1 MiB: growing would double it.
-                whole.reserve(usize::try_from(self.body.size_hint().lower()).unwrap_or_default());
-            }
-            let Some(part) = next(&mut self.body).await? else { return Ok(whole.freeze()) };
+        while whole.len() <= SMALL_BODY_BYTES_MAX {
+            let Some(part) = next(&mut self.body).await? else { return Ok(Begun::Whole(whole.freeze())) };
             whole.extend_from_slice(&part);
         }
+        // What is not read stays in the system's buffers, which push back.
+        Ok(Begun::Large(whole))
+    }
+
+    /// The rest of a large body, which has its place.
+    async fn rest(&mut self, mut whole: BytesMut) -> Result<Bytes, Problem> {
+        let pace = Pace { begun: Instant::now(), read_before: whole.len() };
+        // At once as large as it says it is, at most 1 MiB: growing would double it.
+        whole.reserve(usize::try_from(self.body.size_hint().lower()).unwrap_or_default());
+        while whole.len() <= BODY_BYTES_MAX {
+            let next = within(pace.due(whole.len()), slow, next(&mut self.body));
+            let Some(part) = next.await? else { return Ok(whole.freeze()) };
+            whole.extend_from_slice(&part);
+        }
+        drop(whole);
         Err(self.too_large().await)
     }
 
     async fn too_large(&mut self) -> Problem {
+        // What is thrown away takes no memory.
+        self.place = None;
         let mut left = DISCARDED_BYTES_MAX;
         while self.discards && left > 0 && self.body.size_hint().lower() <= left {
             let Ok(Some(part)) = next(&mut self.body).await else { break };
@@ -94,6 +116,55 @@ impl<'s> Incoming<'s> {
         let detail = "the body is larger than 1 MiB; split the batch, or shorten attribute values";
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).closing()
     }
+}
+
+/// How much of a body there is so far.
+enum Begun {
+    Whole(Bytes),
+    Large(BytesMut),
+}
+
+/// By when a large body has to have gone on.
+struct Pace {
+    begun: Instant,
+    read_before: usize,
+}
+
+impl Pace {
+    /// The latest that another piece may come, after so many bytes in all.
+    fn due(&self, read: usize) -> Instant {
+        let secs = (read - self.read_before) as f64 / LARGE_BODY_BYTES_PER_SEC_MIN as f64;
+        self.begun + LARGE_BODY_LAG_MAX + Duration::from_secs_f64(secs)
+    }
+}
+
+/// A place among the large bodies.
+async fn place(large_bodies: &Semaphore) -> Result<SemaphorePermit<'_>, Problem> {
+    // It is never closed.
+    large_bodies.acquire().await.map_err(|_| busy())
+}
+
+/// What `work` comes to, or the problem of not having come to it by `until`.
+async fn within<T>(
+    until: Instant,
+    problem: impl FnOnce() -> Problem,
+    work: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    tokio::time::timeout_at(until, work).await.unwrap_or_else(|_| Err(problem()))
+}
+
+fn busy() -> Problem {
+    let detail = "too many large bodies are under way; try again, or send smaller ones";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).closing()
+}
+
+fn slow() -> Problem {
+    let detail = format!(
+        "the body came too slowly: one of more than {} KiB has to come at {} KiB a second; send it in one go",
+        SMALL_BODY_BYTES_MAX / 1024,
+        LARGE_BODY_BYTES_PER_SEC_MIN / 1024
+    );
+    Problem::new(StatusCode::REQUEST_TIMEOUT, detail).closing()
 }
 
 fn late(wait: Duration) -> Problem {
@@ -140,30 +211,4 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn status_for(name: header::HeaderName, value: &str) -> Option<StatusCode> {
-        let mut headers = HeaderMap::new();
-        headers.insert(name, value.parse().unwrap());
-        check_type(&headers).err().map(|problem| axum::response::IntoResponse::into_response(problem).status())
-    }
-
-    #[test]
-    fn types() {
-        for good in [
-            "application/json",
-            "Application/JSON",
-            "application/json; charset=utf-8",
-            "application/json;charset=\"UTF-8\"",
-            "application/x-www-form-urlencoded",
-        ] {
-            assert_eq!(status_for(header::CONTENT_TYPE, good), None, "{good}");
-        }
-        for bad in ["text/plain", "application/xml", "application/jsonp", "", "application/json; charset=latin1"] {
-            assert_eq!(status_for(header::CONTENT_TYPE, bad), Some(StatusCode::UNSUPPORTED_MEDIA_TYPE), "{bad}");
-        }
-        assert_eq!(status_for(header::CONTENT_ENCODING, "gzip"), Some(StatusCode::UNSUPPORTED_MEDIA_TYPE));
-        assert_eq!(status_for(header::CONTENT_ENCODING, "identity"), None);
-    }
-}
+mod tests;

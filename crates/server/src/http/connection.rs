@@ -35,7 +35,9 @@ pub(crate) fn serve(
         .max_headers(HEADERS_MAX)
         .max_header_size(HEADER_BYTES_MAX)
         .max_buf_size(BUFFER_BYTES_MAX)
-        .half_close(false)
+        // A client that says that it sends nothing more still waits for its answer. One that is gone
+        // is noticed when the answer is written, which has a deadline.
+        .half_close(true)
         .serve_connection(io, TowerToHyperService::new(router));
     let served = watcher.watch(connection);
     async move {

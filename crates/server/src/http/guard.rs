@@ -7,17 +7,21 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::{StatusCode, Version, header};
+use http::{HeaderValue, StatusCode, Version, header};
 
 use super::problem::Problem;
 use super::state::Shared;
 
-/// Refuses a request without one `Host`, and counts the answer.
+/// Refuses a request without one `Host`, and counts the answer. While the server drains, answers say
+/// that the connection ends with them: so no client sends another request into one that closes.
 pub(crate) async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let response = match check_host(&request) {
+    let mut response = match check_host(&request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    if shared.readiness.is_draining() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     shared.metrics.answered(response.status());
     response
 }

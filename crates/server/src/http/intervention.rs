@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use tidegate::intervention::{ActiveIntervention, Intervention, InterventionError, InterventionId};
-use tidegate::{Engine, Rate, Span, Timestamp};
+use tidegate::{Engine, Policy, Rate, Span, Timestamp, UnusedAttribute};
 
 use super::check::json;
 use super::problem::{Problem, quoted};
@@ -23,6 +23,8 @@ pub(crate) struct Told<N: Serialize> {
     since: String,
     expires_at: String,
     left_ms: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 impl<N: Serialize> Told<N> {
@@ -38,7 +40,16 @@ impl<N: Serialize> Told<N> {
             since: instant(active.since),
             expires_at: instant(intervention.expires_at),
             left_ms: intervention.expires_at.since(now).as_millis_ceil(),
+            warnings: Vec::new(),
         }
+    }
+
+    /// With a word on each attribute that no limit uses: the intervention holds, and may be meant
+    /// otherwise.
+    pub(crate) fn warned(self, active: &ActiveIntervention, policy: &Policy) -> Self {
+        let names = active.intervention.when.iter().map(|condition| &*condition.attribute);
+        let unused = names.filter_map(|name| UnusedAttribute::of(name, policy));
+        Self { warnings: unused.map(|unused| unused.to_string()).collect(), ..self }
     }
 }
 
@@ -80,6 +91,7 @@ pub(crate) fn refused(error: &InterventionError) -> Problem {
     let status = match error {
         InterventionError::UnknownLimit(_) => StatusCode::NOT_FOUND,
         InterventionError::TooMany(_) => StatusCode::CONFLICT,
+        InterventionError::WhenTooLarge { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         _ => StatusCode::BAD_REQUEST,
     };
     Problem::new(status, error.to_string())

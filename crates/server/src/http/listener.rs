@@ -20,6 +20,9 @@ use crate::metrics::ConnectionMetrics;
 
 /// How many connections the system queues before they are accepted.
 const BACKLOG: u32 = 4096;
+/// How long at the end, at most, connections go on as before: what their clients sent before is
+/// read, and answered, meanwhile.
+const GRACE: Duration = Duration::from_millis(100);
 /// How long accepting rests when the system has no descriptor or memory for another connection.
 const EXHAUSTED_REST: Duration = Duration::from_millis(100);
 /// How often the log says that no connection can be accepted.
@@ -55,6 +58,11 @@ fn bind_one(addr: SocketAddr) -> io::Result<TcpListener> {
 /// A socket with what serves its connections.
 pub(crate) struct Listener {
     pub(crate) socket: TcpListener,
+    pub(crate) served: Served,
+}
+
+/// What serves connections.
+pub(crate) struct Served {
     pub(crate) router: Router,
     pub(crate) connections_max: usize,
     pub(crate) bounds: Arc<Bounds>,
@@ -66,37 +74,61 @@ pub(crate) struct Listener {
 impl Listener {
     /// Serves until `stop`, which says until when, at most, what is in flight may go on.
     pub(crate) async fn serve(self, stop: impl Future<Output = Instant>) {
-        let Self { socket, router, connections_max, bounds, metrics, tells_peer } = self;
+        let Self { socket, served } = self;
         let mut acceptor = Acceptor { socket, rests_until: None, warned_at: None };
-        let graceful = GracefulShutdown::new();
-        let mut connections = JoinSet::new();
+        let mut open = Open { graceful: GracefulShutdown::new(), connections: JoinSet::new() };
         let mut stop = pin!(stop);
         let drained_until = loop {
-            let (stream, peer) = tokio::select! {
+            tokio::select! {
                 until = &mut stop => break until,
-                Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-                accepted = acceptor.accept() => accepted,
-            };
-            if connections.len() >= connections_max {
-                metrics.refused.inc();
-                refuse(&stream);
-                continue;
+                Some(_) = open.connections.join_next(), if !open.connections.is_empty() => {}
+                (stream, peer) = acceptor.accept() => open.take(stream, peer, &served),
             }
-            metrics.accepted.inc();
-            let open = metrics.open();
-            let router = if tells_peer { router.clone().layer(Extension(Peer(peer))) } else { router.clone() };
-            let connection = connection::serve(stream, router, &bounds, graceful.watcher());
-            connections.spawn(async move {
-                connection.await;
-                drop(open);
-            });
         };
-        drop(acceptor);
+        for (stream, peer) in acceptor.waiting() {
+            open.take(stream, peer, &served);
+        }
+        open.drain(drained_until).await;
+    }
+}
+
+/// The connections that are open.
+struct Open {
+    graceful: GracefulShutdown,
+    connections: JoinSet<()>,
+}
+
+impl Open {
+    /// Serves one more, or refuses it where there are too many.
+    fn take(&mut self, stream: TcpStream, peer: SocketAddr, served: &Served) {
+        let Served { router, connections_max, bounds, metrics, tells_peer } = served;
+        if self.connections.len() >= *connections_max {
+            metrics.refused.inc();
+            refuse(&stream);
+            return;
+        }
+        metrics.accepted.inc();
+        let open = metrics.open();
+        let router = if *tells_peer { router.clone().layer(Extension(Peer(peer))) } else { router.clone() };
+        let connection = connection::serve(stream, router, bounds, self.graceful.watcher());
+        self.connections.spawn(async move {
+            connection.await;
+            drop(open);
+        });
+    }
+
+    /// Lets them finish until `until`, then cuts what is left. An idle connection is closed after a
+    /// grace only: its next request may have arrived, and not have been read yet.
+    async fn drain(self, until: Instant) {
+        let Self { graceful, mut connections } = self;
+        let grace = async { while connections.join_next().await.is_some() {} };
+        // Over at once where there are none.
+        let _ = tokio::time::timeout_at(until.min(Instant::now() + GRACE), grace).await;
         let drained = async {
             graceful.shutdown().await;
             while connections.join_next().await.is_some() {}
         };
-        if tokio::time::timeout_at(drained_until, drained).await.is_err() {
+        if tokio::time::timeout_at(until, drained).await.is_err() {
             tracing::warn!(cut = connections.len(), "connections still busy at the drain deadline are cut");
         }
         connections.shutdown().await;
@@ -125,6 +157,26 @@ impl Acceptor {
                 Err(error) => self.rest(&error),
             }
         }
+    }
+
+    /// Accepts no more, and closes the socket: the connections that the system has already queued.
+    /// Their clients take them for open, and may have sent a request.
+    fn waiting(self) -> Vec<(TcpStream, SocketAddr)> {
+        let mut waiting = Vec::new();
+        let Ok(socket) = self.socket.into_std() else { return waiting };
+        // No more than the queue holds, however fast it fills.
+        for _ in 0..BACKLOG {
+            match socket.accept() {
+                Ok((stream, peer)) => {
+                    let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+                    waiting.extend(stream.map(|stream| (stream, peer)));
+                }
+                Err(error) if belongs_to_one_connection(&error) => {}
+                // It would have to wait, or it cannot.
+                Err(_) => break,
+            }
+        }
+        waiting
     }
 
     fn rest(&mut self, error: &io::Error) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use super::body;
 use super::check::json;
 use super::intervention::{self, Items, Told, created, read_for, read_note, refused};
 use super::problem::Problem;
+use super::segment::Segment;
 use super::state::Shared;
 use super::when;
 use crate::json::{At, Json};
@@ -57,7 +58,7 @@ pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) 
     let told = active
         .iter()
         .find(|active| active.id == id)
-        .and_then(|active| numbers(&active.intervention).map(|numbers| Told::of(active, numbers, now)));
+        .and_then(|active| Some(Told::of(active, numbers(&active.intervention)?, now).warned(active, &policy)));
     Ok(created("/v1/overrides", id, &told))
 }
 
@@ -71,7 +72,7 @@ pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 /// `DELETE`: ends one before its time.
-pub(crate) async fn end(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Result<Response, Problem> {
+pub(crate) async fn end(State(shared): State<Arc<Shared>>, Segment(id): Segment) -> Result<Response, Problem> {
     intervention::end(&shared.engine, "override", &id, |intervention| numbers(intervention).is_some())
 }
 

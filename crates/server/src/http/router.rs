@@ -72,15 +72,29 @@ async fn unknown_method(request: Request) -> Problem {
 mod tests {
     use axum::body::Body;
     use http::StatusCode;
-    use tidegate::{Clock, Engine, Policy, Timestamp};
-    use tokio::sync::Semaphore;
+    use tidegate::Policy;
     use tower::ServiceExt as _;
 
     use super::*;
-    use crate::admin::Door;
-    use crate::bounds::Bounds;
-    use crate::http::Readiness;
-    use crate::metrics::Metrics;
+
+    #[tokio::test]
+    async fn a_path_that_is_no_text_is_a_problem() {
+        let shared = Shared::with_places(Policy::default(), 1);
+        for (method, path) in [
+            ("DELETE", "/v1/usage/%ff?attr.org=acme"),
+            ("DELETE", "/v1/blocks/%ff"),
+            ("DELETE", "/v1/overrides/%ff"),
+            ("GET", "/%ff"),
+            ("POST", "/v1/check/%ff"),
+        ] {
+            let peer = axum::Extension(crate::admin::Peer(([127, 0, 0, 1], 1).into()));
+            let router = admin_router(&shared).layer(peer);
+            let request = Request::builder().method(method).uri(path).header("host", "localhost").body(Body::empty());
+            let answer = router.oneshot(request.unwrap()).await.unwrap();
+            assert!(answer.status().is_client_error(), "{path}: {}", answer.status());
+            assert_eq!(answer.headers()["content-type"], "application/problem+json", "{path}");
+        }
+    }
 
     async fn broken() {
         panic!("as a handler never should");
@@ -88,17 +102,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_answer() {
-        let engine = Engine::with_clock(Policy::default(), Clock::manual(Timestamp::EPOCH));
-        let shared = Arc::new(Shared {
-            metrics: Metrics::new(&engine),
-            engine,
-            bounds: Arc::new(Bounds::default()),
-            readiness: Readiness::default(),
-            large_bodies: Semaphore::new(1),
-            large_batches: Arc::new(Semaphore::new(1)),
-            door: Door { addr: ([127, 0, 0, 1], 0).into() },
-            reloads: None,
-        });
+        let shared = Shared::with_places(Policy::default(), 1);
         let router = finish(Router::new().route("/broken", get(broken)).merge(health_routes()), &shared);
         let ask = async |path: &str| {
             let request = Request::builder().uri(path).header("host", "x").body(Body::empty()).unwrap();

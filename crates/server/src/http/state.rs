@@ -26,6 +26,24 @@ pub(crate) struct Shared {
     pub(crate) reloads: Option<Reloads>,
 }
 
+#[cfg(test)]
+impl Shared {
+    /// For a policy on a clock that stands still, with so many places for large bodies and batches.
+    pub(crate) fn with_places(policy: tidegate::Policy, places: usize) -> Arc<Self> {
+        let engine = Engine::with_clock(policy, tidegate::Clock::manual(tidegate::Timestamp::EPOCH));
+        Arc::new(Self {
+            metrics: Metrics::new(&engine),
+            engine,
+            bounds: Arc::new(Bounds::default()),
+            readiness: Readiness::default(),
+            large_bodies: Semaphore::new(places),
+            large_batches: Arc::new(Semaphore::new(places)),
+            door: Door { addr: ([127, 0, 0, 1], 0).into() },
+            reloads: None,
+        })
+    }
+}
+
 /// Whether the server should get traffic.
 #[derive(Debug, Default)]
 pub(crate) struct Readiness {

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use tidegate::usage::ITEMS_MAX;
-use tidegate::{UsageError, UsageItem, UsageOrder, UsageQuery};
+use tidegate::{UnusedAttribute, UsageError, UsageItem, UsageOrder, UsageQuery};
 
 use super::check::json;
 use super::problem::{Problem, quoted};
 use super::query::Query;
+use super::segment::Segment;
 use super::state::Shared;
 
 /// Counters on a page where nothing else is asked for.
@@ -22,6 +23,8 @@ const ITEMS_DEFAULT: usize = 100;
 struct Page {
     items: Vec<Told>,
     next: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -61,9 +64,12 @@ pub(crate) async fn list(State(shared): State<Arc<Shared>>, RawQuery(query): Raw
         attributes: query.attributes()?,
     };
     query.finish("limit, cursor, items_max, order, attr.<attribute>")?;
+    let policy = shared.engine.policy();
+    let unused = asked.attributes.iter().filter_map(|(name, _)| UnusedAttribute::in_per(name, &policy));
+    let warnings = unused.map(|unused| format!("nothing is counted so: {unused}")).collect();
     let engine = shared.engine.clone();
     let page = aside(async move { engine.usage(&asked).await }).await?;
-    let page = Page { items: page.items.into_iter().map(Told::from).collect(), next: page.next };
+    let page = Page { items: page.items.into_iter().map(Told::from).collect(), next: page.next, warnings };
     Ok(json(StatusCode::OK, &page))
 }
 
@@ -72,15 +78,20 @@ struct Reset {
     reset: u64,
 }
 
-/// `DELETE /v1/usage/{limit}?attr.org=`: forgets counters.
+/// `DELETE /v1/usage/{limit}?attr.org=`: forgets a counter; with `all=true` every one whose attributes
+/// have the values that are given.
 pub(crate) async fn reset(
     State(shared): State<Arc<Shared>>,
-    Path(limit): Path<String>,
+    Segment(limit): Segment,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let mut query = Query::parse(query.as_deref())?;
     let attributes = query.attributes()?;
-    query.finish("attr.<attribute>")?;
+    let is_all = is_all(query.take("all").as_deref())?;
+    query.finish("all, attr.<attribute>")?;
+    if !is_all {
+        check_whole(&shared, &limit, &attributes)?;
+    }
     let engine = shared.engine.clone();
     let (of, whose) = (limit.clone(), attributes.clone());
     let reset = aside(async move {
@@ -90,6 +101,35 @@ pub(crate) async fn reset(
     let reset = reset.await?;
     tracing::info!(target: "audit", limit, ?attributes, reset, "counters were reset");
     Ok(json(StatusCode::OK, &Reset { reset }))
+}
+
+fn is_all(text: Option<&str>) -> Result<bool, Problem> {
+    match text {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(other) => Err(Problem::bad_request(format!("all is {}; it is true or false", quoted(other)))),
+    }
+}
+
+/// Refuses to forget more than one counter where that was not asked for. What is wrong besides is for
+/// the engine to say.
+fn check_whole(shared: &Shared, limit: &str, attributes: &[(String, String)]) -> Result<(), Problem> {
+    let policy = shared.engine.policy();
+    let Some(rule) = policy.rules.iter().find(|rule| *rule.limit.name == *limit) else { return Ok(()) };
+    let per = &rule.limit.per;
+    let is_given = |name: &str| attributes.iter().any(|(given, _)| given == name);
+    let lacking: Vec<String> = per.iter().filter(|name| !is_given(name)).map(|name| format!("attr.{}", name)).collect();
+    let is_known = |(given, _): &(String, String)| per.iter().any(|name| **name == **given);
+    if lacking.is_empty() || !attributes.iter().all(is_known) {
+        return Ok(());
+    }
+    let of = if attributes.is_empty() { "every counter of the limit" } else { "every counter with these values" };
+    Err(Problem::bad_request(format!(
+        "limit {} is counted per {}: give {} as well, or all=true to reset {of}",
+        quoted(limit),
+        per.join(", "),
+        lacking.join(" and ")
+    )))
 }
 
 fn items_max(text: Option<String>) -> Result<usize, Problem> {

@@ -6,13 +6,13 @@
 //! - here: one task that owns the file and reloads, one reload at a time.
 //!
 //! A file that has faults never replaces a good one: the limits in force stay, the log says every
-//! fault, and `tidegate_limits_file_refused` is 1 until the file is good again.
+//! fault, and `tidegate_limits_file_refused` is 1 until the file is good again. While it is refused,
+//! it is read again every two seconds: what it lacks may come back without any change of the file.
 
 mod file;
 mod watch;
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 pub enum Cause {
     /// It changed on disk.
     Changed,
+    /// It was refused, and may be good by now: what it needs may be back.
+    Retry,
     /// SIGHUP.
     Signal,
     /// `POST /-/reload`.
@@ -49,6 +51,7 @@ impl Cause {
     const fn name(self) -> &'static str {
         match self {
             Self::Changed => "file changed",
+            Self::Retry => "tried again",
             Self::Signal => "SIGHUP",
             Self::Admin => "POST /-/reload",
         }
@@ -56,7 +59,7 @@ impl Cause {
 }
 
 /// Why the file was not taken.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReloadError {
     /// It has faults.
     #[error("{0}")]
@@ -97,17 +100,32 @@ impl Reloads {
 pub(crate) struct Reloader {
     file: LimitsFile,
     asked: mpsc::Receiver<Asked>,
+    /// Why the file was refused when it was last read; none where it was taken.
+    refused: Option<ReloadError>,
+}
+
+/// What made the task look at the file.
+enum Woken {
+    Asked(Asked),
+    Changed,
+    Tick,
 }
 
 impl Reloader {
     pub(crate) fn new(file: LimitsFile) -> (Self, Reloads) {
         let (sender, asked) = mpsc::channel(WAITING_MAX);
-        (Self { file, asked }, Reloads(sender))
+        (Self { file, asked, refused: None }, Reloads(sender))
     }
 
-    /// Reloads until `stop`.
+    /// Reloads until `stop`, which is heeded while a file system does not answer as well.
     pub(crate) async fn run(mut self, shared: Arc<Shared>, stop: impl Future<Output = ()>) {
-        let mut stop = pin!(stop);
+        tokio::select! {
+            () = stop => {}
+            () = self.reload_for_ever(&shared) => {}
+        }
+    }
+
+    async fn reload_for_ever(&mut self, shared: &Shared) {
         let mut watch = Watch::start(&self.file);
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -115,21 +133,25 @@ impl Reloader {
         let mut settling: Option<(Fingerprint, Instant)> = None;
         loop {
             let settled_at = settling.as_ref().map(|(_, since)| *since + watch.settled_after());
-            tokio::select! {
-                () = &mut stop => return,
-                Some(asked) = self.asked.recv() => {
-                    let result = self.reload(&shared, asked.cause).await;
-                    // Whoever asked may have gone.
-                    let _ = asked.answer.send(result);
-                }
-                () = watch.changed() => {}
-                _ = look.tick() => {}
-                () = sleep_until(settled_at) => {}
+            let woken = tokio::select! {
+                Some(asked) = self.asked.recv() => Woken::Asked(asked),
+                () = watch.changed() => Woken::Changed,
+                _ = look.tick() => Woken::Tick,
+                () = sleep_until(settled_at) => Woken::Changed,
+            };
+            let ticked = matches!(woken, Woken::Tick);
+            if let Woken::Asked(asked) = woken {
+                let result = self.reload(shared, asked.cause).await;
+                watch.follow(&self.file);
+                // Whoever asked may have gone.
+                let _ = asked.answer.send(result);
             }
-            settling = self.settling(settling);
-            if settling.as_ref().is_some_and(|(_, since)| since.elapsed() >= watch.settled_after()) {
+            settling = self.settling(settling).await;
+            let is_settled = settling.as_ref().is_some_and(|(_, since)| since.elapsed() >= watch.settled_after());
+            let is_retried = ticked && settling.is_none() && self.refused.is_some();
+            if is_settled || is_retried {
                 // Its outcome is in the log and the metrics.
-                let _ = self.reload(&shared, Cause::Changed).await;
+                let _ = self.reload(shared, if is_settled { Cause::Changed } else { Cause::Retry }).await;
                 settling = None;
                 watch.follow(&self.file);
             }
@@ -137,8 +159,8 @@ impl Reloader {
     }
 
     /// What the file is like now, and since when; none where it is as it was when it was read.
-    fn settling(&self, before: Option<(Fingerprint, Instant)>) -> Option<(Fingerprint, Instant)> {
-        let now = self.file.look();
+    async fn settling(&self, before: Option<(Fingerprint, Instant)>) -> Option<(Fingerprint, Instant)> {
+        let now = self.file.look().await?;
         if now == *self.file.read_at() {
             return None;
         }
@@ -147,6 +169,10 @@ impl Reloader {
 
     async fn reload(&mut self, shared: &Shared, cause: Cause) -> Result<Reloaded, ReloadError> {
         let result = self.read(shared).await;
+        let error = result.as_ref().err();
+        // What nobody asked for and changed nothing is told once.
+        let is_known = cause == Cause::Retry && error == self.refused.as_ref();
+        self.refused = error.cloned();
         match &result {
             Ok(reloaded) => {
                 shared.metrics.reloads.succeeded(shared.engine.now());
@@ -159,6 +185,7 @@ impl Reloader {
                     tracing::warn!(keys = ?reloaded.needs_restart, "changed in the limits file, but need a restart to count");
                 }
             }
+            Err(_) if is_known => {}
             Err(error) => {
                 shared.metrics.reloads.failed();
                 tracing::error!(
@@ -186,3 +213,6 @@ async fn sleep_until(at: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,8 @@ const SETTLED_AFTER_OPEN: Duration = Duration::from_secs(2);
 /// Wakes when something changes near the file.
 pub(super) struct Watch {
     signal: Arc<Signal>,
-    folders: Vec<PathBuf>,
+    /// Where the file's links led when watching began.
+    target: Option<PathBuf>,
     // Watches until it is dropped. None where the system cannot watch.
     watcher: Option<RecommendedWatcher>,
 }
@@ -40,20 +41,21 @@ impl Watch {
     /// looked at every two seconds.
     pub(super) fn start(file: &LimitsFile) -> Self {
         let signal = Arc::new(Signal::default());
-        let folders = folders(file.path());
-        let watcher = match watch(file.path(), &folders, Arc::clone(&signal)) {
+        let target = file.target().map(Path::to_owned);
+        let watcher = match watch(file.path(), target.as_deref(), Arc::clone(&signal)) {
             Ok(watcher) => Some(watcher),
             Err(error) => {
                 tracing::warn!(%error, "the limits file cannot be watched; it is looked at every two seconds instead");
                 None
             }
         };
-        Self { signal, folders, watcher }
+        Self { signal, target, watcher }
     }
 
-    /// Watches elsewhere, if the file's links lead elsewhere by now.
+    /// Watches elsewhere, if the file's links led elsewhere when it was read: to another folder, or to
+    /// another name in the same one.
     pub(super) fn follow(&mut self, file: &LimitsFile) {
-        if folders(file.path()) != self.folders {
+        if file.target() != self.target.as_deref() {
             *self = Self::start(file);
         }
     }
@@ -71,11 +73,10 @@ impl Watch {
     }
 }
 
-fn watch(path: &Path, folders: &[PathBuf], signal: Arc<Signal>) -> notify::Result<RecommendedWatcher> {
+fn watch(path: &Path, target: Option<&Path>, signal: Arc<Signal>) -> notify::Result<RecommendedWatcher> {
     // The file may be called otherwise where its links lead to.
-    let target = path.canonicalize().ok();
     let names: Vec<OsString> =
-        [Some(path), target.as_deref()].into_iter().flatten().filter_map(Path::file_name).map(Into::into).collect();
+        [Some(path), target].into_iter().flatten().filter_map(Path::file_name).map(Into::into).collect();
     let is_file = move |path: &PathBuf| path.file_name().is_some_and(|name| names.iter().any(|own| own == name));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
         if let Ok(event) = &event
@@ -89,8 +90,8 @@ fn watch(path: &Path, folders: &[PathBuf], signal: Arc<Signal>) -> notify::Resul
             signal.changed.notify_one();
         }
     })?;
-    for folder in folders {
-        watcher.watch(folder, RecursiveMode::NonRecursive)?;
+    for folder in folders(path, target) {
+        watcher.watch(&folder, RecursiveMode::NonRecursive)?;
     }
     Ok(watcher)
 }
@@ -106,14 +107,14 @@ fn opens(kind: &EventKind) -> Option<bool> {
 }
 
 /// The folder that the path names, and the one that its links lead to.
-fn folders(path: &Path) -> Vec<PathBuf> {
+fn folders(path: &Path, target: Option<&Path>) -> Vec<PathBuf> {
     let parent = |path: &Path| match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
         _ => PathBuf::from("."),
     };
     let mut folders = vec![parent(path)];
-    if let Ok(target) = path.canonicalize() {
-        let behind = parent(&target);
+    if let Some(target) = target {
+        let behind = parent(target);
         if folders.iter().all(|folder| folder.canonicalize().ok().as_ref() != Some(&behind)) {
             folders.push(behind);
         }

@@ -42,7 +42,7 @@ fn as_json() {
         json!({
             "name": "agent-minute", "level": "agent", "unit": "requests", "counter": {"agent": "a1", "org": "acme"},
             "cost": 1, "quota": 5, "window_ms": 60_000, "algorithm": "fixed_window", "mode": "enforce",
-            "override": null, "refuses": false, "notes": []
+            "override": null, "refuses": false, "missing": null, "notes": []
         })
     );
     assert_eq!(
@@ -52,6 +52,17 @@ fn as_json() {
             "because": "the request has no attribute 'tool'"
         }])
     );
+}
+
+#[test]
+fn what_is_missing_or_misspelt_is_named() {
+    let limits = "limits: [{name: a, per: [tenant], rate: 1/min, missing: deny}]";
+    let arguments = ["explain", "-", "--attr", "tenent=acme"];
+    let text = tidegate_reading(limits, &arguments);
+    assert!(text.stdout.contains("no limit uses the attribute 'tenent'; did you mean 'tenant'?"), "{}", text.stdout);
+    let report = tidegate_reading(limits, &[&arguments[..], &["--json"]].concat()).json();
+    assert_eq!((&report["meets"][0]["missing"], &report["meets"][0]["refuses"]), (&json!("tenant"), &json!(true)));
+    assert_eq!(report["unused_attributes"], json!(["tenent"]));
 }
 
 #[test]

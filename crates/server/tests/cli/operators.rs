@@ -65,9 +65,26 @@ fn a_block_stops_an_agent_until_it_is_ended() {
     assert_eq!(again.code, 1);
     assert!(again.stderr.starts_with("tidegate: there is no block '1' in force"), "{}", again.stderr);
 
-    let wrong = ask(&server, &["block", "--attr", "agent=a1", "--for", "soon"]);
-    assert_eq!(wrong.code, 1);
-    assert!(wrong.stderr.contains("15min"), "{}", wrong.stderr);
+    for time in ["soon", "0s", "367d", "/1h", "h"] {
+        let wrong = ask(&server, &["block", "--attr", "agent=a1", "--for", time]);
+        assert_eq!(wrong.code, 2, "{time}");
+        assert!(wrong.stderr.contains("15min"), "{}", wrong.stderr);
+    }
+    for time in ["366d", "120s", "2hours"] {
+        assert_eq!(ask(&server, &["block", "--attr", "agent=a9", "--for", time]).code, 0, "{time}");
+    }
+}
+
+#[test]
+fn an_attribute_that_no_limit_uses_gets_a_warning() {
+    let server = Live::serving(LIMITS);
+    let blocked = ask(&server, &["block", "--attr", "agnet=a1", "--for", "1h"]);
+    assert_eq!((blocked.code, blocked.stdout.contains("agnet=a1 is stopped for 1h")), (0, true));
+    assert_eq!(blocked.stderr, "warning: no limit uses the attribute 'agnet'; did you mean 'agent'?\n");
+    let listed = ask(&server, &["usage", "--attr", "agnet=a1"]);
+    assert_eq!((listed.code, listed.stdout.as_str()), (0, "No counter is in use.\n"));
+    assert!(listed.stderr.contains("did you mean 'agent'?"), "{}", listed.stderr);
+    assert_eq!(ask(&server, &["block", "--attr", "agent=a1", "--for", "1h"]).stderr, "");
 }
 
 #[test]
@@ -83,6 +100,12 @@ fn a_reset_counter_begins_afresh() {
     let reset = ask(&server, &["reset", "per-agent", "--attr", "org=acme", "--attr", "agent=a1"]);
     assert_eq!((reset.code, reset.stdout.as_str()), (0, "1 counter of per-agent begins afresh.\n"));
     assert_eq!((server.check(&first), server.check(&second)), (200, 429));
+    let partial = ask(&server, &["reset", "per-agent", "--attr", "org=acme"]);
+    assert_eq!((partial.code, partial.stdout.as_str()), (1, ""));
+    assert!(partial.stderr.contains("give attr.agent as well, or all=true"), "{}", partial.stderr);
+    assert_eq!(server.check(&second), 429);
+    let of_org = ask(&server, &["reset", "per-agent", "--attr", "org=other", "--all", "--json"]);
+    assert_eq!(of_org.json(), json!({"reset": 0}));
     assert_eq!(ask(&server, &["reset", "per-agent", "--all", "--json"]).json(), json!({"reset": 2}));
     assert_eq!(server.check(&second), 200);
     let unknown = ask(&server, &["reset", "no-such-limit", "--all"]);

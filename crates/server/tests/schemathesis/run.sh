@@ -61,6 +61,7 @@ hold() {
         --request-timeout 20 --suppress-health-check all --warnings off "$@")
 }
 python_bin="$(cd "$environment/bin" && pwd)"
+"$python_bin/python" "$here/patterns.py" "${admin#admin=}" token-of-the-test
 hold "${check#check=}"
 hold "${admin#admin=}" --header "Authorization: Bearer token-of-the-test"
 

@@ -82,7 +82,23 @@ async fn a_reset_starts_one_counter_afresh() {
     assert_eq!(server.check(ACME).await.status, 200);
     let left = server.admin("GET", "/v1/usage?limit=agent-minute&attr.org=other&attr.agent=a1", "").await.json();
     assert_eq!(left["items"][0]["remaining"], 0, "others keep theirs");
-    assert_eq!(server.admin("DELETE", "/v1/usage/agent-minute", "").await.json(), json!({"reset": 2}));
+    let usage = "/v1/usage/agent-minute";
+    for (query, lacking) in [("", "give attr.org and attr.agent"), ("?attr.org=acme&all=false", "give attr.agent")] {
+        let refused = server.admin("DELETE", &format!("{usage}{query}"), "").await;
+        assert_eq!(refused.status, 400, "{query}");
+        let told = refused.problem();
+        assert!(told.contains("counted per org, agent") && told.contains(lacking), "{told}");
+        assert!(told.contains("all=true"), "{told}");
+    }
+    let left = server.admin("GET", "/v1/usage?limit=agent-minute", "").await.json();
+    assert_eq!(left["items"].as_array().unwrap().len(), 2, "what was refused moved nothing");
+    assert_eq!(
+        server.admin("DELETE", &format!("{usage}?attr.org=acme&all=true"), "").await.json(),
+        json!({"reset": 1})
+    );
+    assert_eq!(server.admin("DELETE", &format!("{usage}?all=true"), "").await.json(), json!({"reset": 1}));
+    assert_eq!(server.admin("DELETE", &format!("{usage}?all=yes"), "").await.status, 400);
+    assert_eq!(server.admin("DELETE", "/v1/usage/everyone", "").await.json(), json!({"reset": 1}), "there is one only");
     assert_eq!(server.admin("DELETE", "/v1/usage/nobody", "").await.status, 404);
     assert_eq!(server.admin("DELETE", "/v1/usage/org-minute?attr.agent=a1", "").await.status, 404);
     assert_eq!(server.admin("DELETE", "/v1/usage/org-minute?limit=x", "").await.status, 400);
@@ -222,6 +238,57 @@ async fn interventions_are_read_strictly() {
     let long = format!(r#"{{"when": {{"agent": "x"}}, "for": "1h", "reason": "{}"}}"#, "r".repeat(501));
     assert!(server.admin("POST", "/v1/blocks", &long).await.problem().contains("at most 500 characters"));
     assert_eq!(server.engine.interventions(), []);
+}
+
+#[tokio::test]
+async fn interventions_are_bounded_in_size() {
+    let server = start(LIMITS).await;
+    let block =
+        async |when: Value| server.admin("POST", "/v1/blocks", &json!({ "when": when, "for": "1h" }).to_string()).await;
+    let conditions =
+        |count: usize| Value::Object((0..count).map(|number| (format!("a{number}"), json!("x"))).collect());
+    let lists = |values: usize| {
+        let list: Vec<String> = (0..values / 4).map(|number| number.to_string()).collect();
+        json!({ "a": list, "b": list, "c": list, "d": list })
+    };
+    let long = |bytes: usize| json!({ "a": vec!["v".repeat(1_000); bytes / 1_000] });
+    for (right, wrong, told) in [
+        (conditions(32), conditions(33), "'when' has 33 conditions, 32 are the most"),
+        (lists(1_000), lists(1_004), "'when' has 1004 values, 1000 are the most"),
+        (long(16_000), long(17_000), "'when' has 17001 bytes of names and values, 16384 are the most"),
+    ] {
+        assert_eq!(block(right).await.status, 201, "{told}");
+        let refused = block(wrong.clone()).await;
+        assert_eq!(refused.status, 422, "{told}");
+        assert!(refused.problem().contains(told), "{}", refused.problem());
+        let numbers = json!({ "limit": "org-minute", "rate": "5/min", "when": wrong, "for": "1h" });
+        assert_eq!(server.admin("POST", "/v1/overrides", &numbers.to_string()).await.status, 422);
+    }
+    assert_eq!(server.engine.interventions().len(), 3);
+}
+
+#[tokio::test]
+async fn attributes_that_no_limit_uses_are_told() {
+    let server = start(LIMITS).await;
+    let warnings = async |method: &str, path: &str, body: &str| {
+        let answer = server.admin(method, path, body).await;
+        assert!(answer.status < 300, "{}", answer.text());
+        answer.json().get("warnings").cloned()
+    };
+    let told = |text: &str| Some(json!([text]));
+    let block = |name: &str| format!(r#"{{"when": {{"{name}": "a1"}}, "for": "1h"}}"#);
+    let typo = "no limit uses the attribute 'agnet'; did you mean 'agent'?";
+    assert_eq!(warnings("POST", "/v1/blocks", &block("agnet")).await, told(typo));
+    assert_eq!(warnings("POST", "/v1/blocks", &block("agent")).await, None);
+    let other = "no limit uses the attribute 'address'; is it spelled right?";
+    assert_eq!(warnings("POST", "/v1/blocks", &block("address")).await, told(other));
+    let numbers = r#"{"limit": "org-minute", "rate": "5/min", "when": {"agnet": "a1"}, "for": "1h"}"#;
+    assert_eq!(warnings("POST", "/v1/overrides", numbers).await, told(typo));
+    let counted = format!("nothing is counted so: {typo}");
+    assert_eq!(warnings("GET", "/v1/usage?attr.agnet=a1", "").await, told(&counted));
+    assert_eq!(warnings("GET", "/v1/usage?attr.agent=a1", "").await, None);
+    let listed = server.admin("GET", "/v1/blocks", "").await.json();
+    assert!(listed["items"].as_array().unwrap().iter().all(|block| block.get("warnings").is_none()));
 }
 
 fn with_token(server: &mut Running, token: &'static str) {

@@ -87,6 +87,33 @@ async fn permissive_limits_are_told_and_do_not_refuse() {
 }
 
 #[tokio::test]
+async fn a_limit_that_refuses_for_what_is_missing_says_so() {
+    let limits = "limits:
+      - { name: agent, per: [org, agent], rate: 5/min, missing: deny }
+      - { name: switch, per: [], rate: 0/min, when: { tool: off } }
+      - { name: soft, per: [user], rate: 5/min, missing: deny, mode: permissive }
+      - { name: all, per: [], rate: 5/min }";
+    let server = start(limits).await;
+    let rows = async |attributes: &str| {
+        let answer = server.check(&format!("{{\"attributes\": {attributes}}}")).await;
+        let row = |row: &Value| (row["name"].as_str().unwrap().to_owned(), row.get("missing").cloned());
+        let json = answer.json();
+        let rows: Vec<_> = json["limits"].as_array().unwrap().iter().map(row).collect();
+        (answer.status, answer.header("ratelimit").is_some(), json["refused_by"].clone(), rows)
+    };
+    let row = |name: &str, missing: Option<&str>| (name.to_owned(), missing.map(|name| json!(name)));
+    let named = vec![row("agent", Some("agent")), row("soft", Some("user")), row("all", None)];
+    assert_eq!(rows(r#"{"org": "acme"}"#).await, (429, true, json!("agent"), named));
+    let named = vec![row("agent", Some("org")), row("soft", None), row("all", None)];
+    assert_eq!(rows(r#"{"agent": "a1", "user": "u"}"#).await, (429, true, json!("agent"), named));
+    let named = vec![row("agent", None), row("soft", Some("user")), row("all", None)];
+    assert_eq!(rows(r#"{"org": "acme", "agent": "a1"}"#).await, (200, true, Value::Null, named));
+    let named = vec![row("agent", None), row("soft", None), row("switch", None), row("all", None)];
+    let switched = r#"{"org": "acme", "agent": "a1", "user": "u", "tool": "off"}"#;
+    assert_eq!(rows(switched).await, (429, true, json!("switch"), named));
+}
+
+#[tokio::test]
 async fn headers_can_be_switched_off() {
     let off = "headers: {x_ratelimit: false, ietf: false, retry_after: false}";
     let server = start(&format!("limits: [{{name: one, per: [], rate: 0/min}}]\n{off}")).await;

@@ -132,6 +132,59 @@ async fn wait_for_connections(probe: &mut Connection, count: u64) {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_no_more_still_gets_its_answers() {
+    let server = start_with(LIMITS, Bounds { connections_max: 1, ..Bounds::default() }).await;
+    let three = [post("/v1/check", BODY), post("/v1/check", BODY), get("/healthz")].concat();
+    for (requests, count) in [(post("/v1/check", r#"{"attributes": {}}"#), 1), (get("/readyz"), 1), (three, 3)] {
+        // The one before frees its place once its end has been noticed.
+        let mut connection = Connection::open(server.check).await;
+        connection.write(&requests).await;
+        connection.finish().await;
+        for _ in 0..count {
+            assert_eq!(connection.answer().await.expect("an answer, not the end").status, 200);
+        }
+        assert!(connection.is_closed().await);
+        let mut probe = Connection::open(server.admin).await;
+        wait_for_connections(&mut probe, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn clients_that_vanish_hold_nothing() {
+    let server = start(LIMITS).await;
+    let body = format!("{{{}", " ".repeat(100_000));
+    let head = format!("POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", 1_000_000);
+    for bytes in
+        [get("/healthz"), post("/v1/check", BODY), b"GET /heal".to_vec(), [head.as_bytes(), body.as_bytes()].concat()]
+    {
+        for _ in 0..40 {
+            let mut connection = Connection::open(server.check).await;
+            connection.write(&bytes).await;
+        }
+    }
+    let mut probe = Connection::open(server.admin).await;
+    wait_for_connections(&mut probe, 0).await;
+}
+
+#[tokio::test]
+async fn stalled_uploads_do_not_keep_others_out() {
+    // Far longer than this test waits for anything.
+    let server = start_with(LIMITS, Bounds { body_wait: Duration::from_secs(600), ..Bounds::default() }).await;
+    let begin = format!("POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{}", " ".repeat(60_000));
+    let mut stalled = Vec::new();
+    for _ in 0..tidegate_server::bounds::LARGE_BODIES_MAX {
+        let mut connection = Connection::open(server.check).await;
+        connection.write(begin.as_bytes()).await;
+        stalled.push(connection);
+    }
+    let padded = format!("{}{BODY}", " ".repeat(900_000));
+    assert_eq!(server.check(&padded).await.status, 200);
+    let cut = stalled[0].answer().await.unwrap();
+    assert_eq!(cut.status, 408);
+    assert!(cut.problem().contains("KiB a second"), "{}", cut.problem());
+}
+
+#[tokio::test]
 async fn a_drain_has_a_deadline() {
     let bounds = Bounds { drain_wait: Duration::from_millis(200), ..Bounds::default() };
     let server = start_with(LIMITS, bounds).await;
@@ -156,7 +209,9 @@ async fn while_a_drain_is_delayed_connections_are_accepted() {
         }
     };
     tokio::time::timeout(PATIENCE, draining).await.expect("readyz says 503");
-    assert_eq!(crate::support::send(check, &post("/v1/check", BODY)).await.status, 200);
+    let answer = crate::support::send(check, &post("/v1/check", BODY)).await;
+    // So its client sends nothing more into a connection that is about to close.
+    assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
     task.abort();
 }
 

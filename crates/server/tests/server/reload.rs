@@ -253,3 +253,80 @@ async fn a_reload_can_change_the_token_and_not_open_the_door() {
     assert_eq!(with("two").await, 200);
     task.abort();
 }
+
+#[tokio::test]
+async fn a_link_that_is_swapped_within_its_folder() {
+    let serving = serve(|folder| {
+        fs::write(folder.join("1.yaml"), limits(10)).unwrap();
+        symlink("1.yaml", folder.join("limits.yaml")).unwrap();
+        folder.join("limits.yaml")
+    })
+    .await;
+    let folder = serving.folder.path();
+    fs::write(folder.join("2.yaml"), limits(20)).unwrap();
+    symlink("2.yaml", folder.join("new")).unwrap();
+    fs::rename(folder.join("new"), folder.join("limits.yaml")).unwrap();
+    serving.until_quota(20).await;
+    // Answered once the link has been followed.
+    serving.reloads.reload(Cause::Admin).await.unwrap();
+    // The file behind the link is watched by its new name: half of it is not taken.
+    let text = limits(30);
+    let (begin, end) = text.split_at(text.find("  - { name: org").unwrap());
+    let mut file = fs::File::create(folder.join("2.yaml")).unwrap();
+    file.write_all(begin.as_bytes()).unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!((serving.quota(), serving.engine.policy().rules.len()), (20, 2), "half a file was taken");
+    file.write_all(end.as_bytes()).unwrap();
+    drop(file);
+    serving.until_quota(30).await;
+}
+
+#[tokio::test]
+async fn a_secret_in_a_file_of_its_own_is_followed() {
+    let serving = serve(|folder| {
+        fs::write(folder.join("token"), "the-first-of-the-tokens\n").unwrap();
+        fs::write(folder.join("limits.yaml"), format!("{}admin: {{ token: 'file:token' }}\n", limits(10))).unwrap();
+        folder.join("limits.yaml")
+    })
+    .await;
+    let token = serving.folder.path().join("token");
+    let in_force = || serving.engine.policy().server.admin_token.clone().unwrap().reveal().to_owned();
+    let until = async |wanted: &str| {
+        let changed = async {
+            while in_force() != wanted {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, changed).await.unwrap_or_else(|_| panic!("still {}", in_force()));
+    };
+    fs::write(&token, "the-second-of-the-tokens\n").unwrap();
+    until("the-second-of-the-tokens").await;
+    fs::remove_file(&token).unwrap();
+    let gone = serving.reloads.reload(Cause::Signal).await.unwrap_err();
+    assert!(gone.to_string().contains("'token' cannot be read"), "{gone}");
+    assert_eq!(in_force(), "the-second-of-the-tokens");
+    fs::write(&token, "the-third-of-the-tokens\n").unwrap();
+    until("the-third-of-the-tokens").await;
+}
+
+#[tokio::test]
+async fn a_change_of_rights_and_one_that_keeps_the_time_are_seen() {
+    let serving = serve(plain).await;
+    let path = serving.folder.path().join("limits.yaml");
+    let successes = async || serving.metric("tidegate_reloads_total{result=\"success\"}").await;
+    let before = successes().await;
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let seen = async {
+        while successes().await == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, seen).await.expect("rights that changed are a change");
+    let modified = fs::metadata(&path).unwrap().modified().unwrap();
+    let mut file = fs::File::options().write(true).open(&path).unwrap();
+    // As long as before.
+    file.write_all(limits(11).as_bytes()).unwrap();
+    file.set_modified(modified).unwrap();
+    drop(file);
+    serving.until_quota(11).await;
+}

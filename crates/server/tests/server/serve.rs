@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::process::{command, file, start, start_command};
-use crate::support::{PATIENCE, get, post, send};
+use crate::support::{Connection, PATIENCE, get, post, send};
 
 const LIMITS: &str = "limits:\n  - { name: agent-minute, per: [org, agent], rate: 4/min }\n";
 
@@ -122,6 +122,7 @@ async fn a_taken_port_and_an_open_door_are_told() {
     let error = told(&["--listen", "127.0.0.1:0", "--admin", "0.0.0.0:0"]);
     assert!(error.contains("no token guards it; set admin.token"), "{error}");
     let error = told(&["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-level", "a=b=c"]);
+    assert_eq!(error.matches("error parsing level filter").count(), 1, "a cause is told once: {error}");
     assert!(error.contains("write error, warn, info, debug or trace"), "{error}");
 }
 
@@ -155,4 +156,41 @@ async fn it_outlives_a_lack_of_descriptors() {
     assert_eq!(answer.expect("it accepts again").status, 200);
     process.signal("TERM");
     assert!(process.end().await.0);
+}
+
+#[tokio::test]
+async fn what_was_sent_before_the_end_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = start(&file(folder.path(), "limits: [{name: all, per: [], rate: 1000/h}]"), &[]);
+    let check = post("/v1/check", r#"{"attributes": {}}"#);
+    let mut connections = Vec::new();
+    for _ in 0..20 {
+        let mut used = Connection::open(process.check).await;
+        used.write(&check).await;
+        assert_eq!(used.answer().await.unwrap().status, 200);
+        connections.push(used);
+    }
+    for _ in 0..20 {
+        // Accepted, and not yet written to.
+        connections.push(Connection::open(process.check).await);
+    }
+    assert_eq!(send(process.check, &get("/healthz")).await.status, 200);
+    // While it stands still, the next connections wait in the system's queue, and all that is sent
+    // waits unread; the signal is there before it goes on.
+    process.signal("STOP");
+    for _ in 0..20 {
+        connections.push(Connection::open(process.check).await);
+    }
+    for connection in &mut connections {
+        connection.write(&check).await;
+    }
+    process.signal("TERM");
+    process.signal("CONT");
+    for (number, connection) in connections.iter_mut().enumerate() {
+        let answer = connection.answer().await.unwrap_or_else(|| panic!("connection {number} was closed"));
+        assert_eq!(answer.status, 200, "connection {number}");
+        assert!(connection.is_closed().await);
+    }
+    let (well, log) = process.end().await;
+    assert!(well, "{log}");
 }

@@ -27,10 +27,11 @@ pub(super) fn warn(policy: &Policy, rule: &Rule, places: &RulePlaces, steps: &mu
         return;
     }
     let enforced = rule.limit.mode.or_milder(policy.mode) == Mode::Enforce;
-    if enforced && rule.limit.capacity() == 0 {
+    // With conditions it is a kill switch, which says whom it stops; so does an override of 0.
+    if enforced && rule.limit.capacity() == 0 && rule.when.is_empty() {
         findings.push(
             Finding::new(places.numbers, format!("limit '{name}' is 0: it refuses every request that it applies to"))
-                .hint("keep it as a kill switch, else raise or remove it"),
+                .hint("keep it to stop everybody, else raise it, or say with 'when' whom it is to stop"),
         );
     }
     applies_never(rule, places, findings);
@@ -42,7 +43,7 @@ pub(super) fn warn(policy: &Policy, rule: &Rule, places: &RulePlaces, steps: &mu
     }
     cost(rule, places, findings);
     algorithm(name, &rule.limit.algorithm, places, findings);
-    overrides(policy, rule, places, enforced, steps, findings);
+    overrides(policy, rule, places, steps, findings);
 }
 
 /// An attribute that `per` needs and `when` forbids.
@@ -126,21 +127,9 @@ fn algorithm(name: &str, algorithm: &Algorithm, places: &RulePlaces, findings: &
     }
 }
 
-fn overrides(
-    policy: &Policy,
-    rule: &Rule,
-    places: &RulePlaces,
-    enforced: bool,
-    steps: &mut Steps,
-    findings: &mut Findings,
-) {
-    let name = &rule.limit.name;
+fn overrides(policy: &Policy, rule: &Rule, places: &RulePlaces, steps: &mut Steps, findings: &mut Findings) {
     let mut attributes = None;
     for (at, (over, place)) in rule.overrides.iter().zip(&places.overrides).enumerate() {
-        if enforced && over.algorithm.capacity() == 0 && rule.limit.capacity() > 0 {
-            let message = format!("this override of limit '{name}' is 0: it refuses every request that it applies to");
-            findings.push(Finding::new(place.numbers, message).hint("keep it as a block, else raise or remove it"));
-        }
         if let Some(finding) = never_matches(rule, places, at, over, place, steps) {
             findings.push(finding);
             continue;

@@ -144,6 +144,7 @@ fn warnings_about_one_limit() {
         "per: []\nrate: 5/s\nmode: disabled",
         "per: []\nrate: 0/s",
         "per: []\nrate: 0/s\nmode: permissive",
+        "per: []\nrate: 0/s\nwhen: {tool: x}",
         "per: []\nquota: 0\nperiod: day",
         "per: []\nrate: 5/s\nmissing: deny",
         "per: []\nrate: 5/s\nmissing: {value: x}",

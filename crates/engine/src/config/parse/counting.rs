@@ -1,7 +1,7 @@
 //! How a limit counts: a rate with an algorithm, or a quota for a calendar period.
 
 use tidegate_core::algorithm::{Calendar, FixedWindow, SlidingCounter, SlidingWindow, TokenBucket};
-use tidegate_core::{Algorithm, AlgorithmError, CivilPeriod, PeriodKind, Rate};
+use tidegate_core::{Algorithm, AlgorithmError, CivilPeriod, PeriodKind, Rate, RateFault};
 
 use crate::config::fault::{Finding, Findings, clipped, quoted};
 use crate::config::place::Place;
@@ -267,13 +267,32 @@ fn rate(node: &Node<'_>, findings: &mut Findings) -> Option<Rate> {
         }
         Err(error) => error,
     };
+    let calendar = calendar_hint(scalar.text(), &error.fault).filter(|_| !scalar.is_reference());
     let finding = if scalar.is_reference() {
         Finding::new(node.place, format!("'rate' cannot be {}", scalar::shown(scalar)))
     } else {
         Finding::new(node.place_inside(error.column.saturating_sub(1)), error.fault.to_string())
     };
-    findings.push(finding.hint(example));
+    findings.push(finding.hint(calendar.as_deref().unwrap_or(example)));
     None
+}
+
+/// What to write for `5/month`: a week, month or year is a civil period and not so many seconds.
+fn calendar_hint(rate: &str, fault: &RateFault) -> Option<String> {
+    let RateFault::Unit(unit) = fault else { return None };
+    let unit = unit.to_ascii_lowercase();
+    let (period, _) = [
+        ("week", &["w", "wk", "week", "weeks"][..]),
+        ("month", &["mo", "mon", "month", "months"]),
+        ("year", &["y", "yr", "year", "years"]),
+    ]
+    .into_iter()
+    .find(|(_, words)| words.contains(&unit.as_str()))?;
+    let (count, behind) = rate.split_once('/')?;
+    let count = if behind.trim_start().starts_with(|c: char| c.is_ascii_digit()) { "1000" } else { count.trim() };
+    Some(format!(
+        "a {period} is a period of the calendar: write quota: {count} and period: {period} in place of 'rate'"
+    ))
 }
 
 /// What to write in place of a rate whose count has leading zeros.

@@ -52,8 +52,6 @@ pub(crate) struct RulePlaces {
 pub(crate) struct OverridePlaces {
     /// The override as a whole.
     pub(crate) whole: Place,
-    /// Its rate, quota or burst.
-    pub(crate) numbers: Place,
     /// One for each condition.
     pub(crate) when: Vec<Place>,
 }
@@ -286,6 +284,6 @@ fn one_override(
     let counting = counting::instead(&group, changed, counting, findings);
     let algorithm = counting.as_ref().and_then(|counting| counting.build(&group, findings));
     let (when, when_places): (Vec<Condition>, Vec<Place>) = conditions?.into_iter().unzip();
-    let places = OverridePlaces { whole: node.place, numbers: counting?.place, when: when_places };
+    let places = OverridePlaces { whole: node.place, when: when_places };
     Some((Override { when, algorithm: algorithm? }, places))
 }

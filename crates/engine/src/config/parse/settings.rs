@@ -78,12 +78,33 @@ pub(crate) fn server(file: &Group<'_, '_>, findings: &mut Findings) -> (ServerSe
         }
         settings.admin_token = admin.value("token").and_then(|node| token(node, findings));
     }
-    if settings.listen == settings.admin_addr && !settings.listen.ends_with(":0") {
-        let message = "'admin.addr' and 'listen' are the same address";
+    if collide(&settings.listen, &settings.admin_addr) {
+        let message = "'admin.addr' and 'listen' are the same address, or one is all addresses with the same port";
         let place = if file.value("admin").is_some() { admin_place } else { file.value_place("listen") };
         findings.push(Finding::new(place, message).hint("give the admin listener a port of its own"));
     }
     (settings, admin_place)
+}
+
+/// Whether two listeners cannot both have their addresses.
+fn collide(one: &str, other: &str) -> bool {
+    let parts = |address: &str| {
+        let (host, port) = address.rsplit_once(':')?;
+        let host = if host.eq_ignore_ascii_case("localhost") { "127.0.0.1" } else { host.trim_matches(['[', ']']) };
+        Some((host.to_ascii_lowercase(), port.parse::<u16>().ok()?))
+    };
+    // Which addresses a name has is not known here.
+    let takes = |host: &str, other: &str| {
+        host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified()) && other.parse::<IpAddr>().is_ok()
+    };
+    match (parts(one), parts(other)) {
+        (Some((host, port)), Some((other_host, other_port))) => {
+            port == other_port
+                && port != 0
+                && (host == other_host || takes(&host, &other_host) || takes(&other_host, &host))
+        }
+        _ => false,
+    }
 }
 
 /// `host:port`, where the host is a name, an IPv4 address, or an IPv6 address in brackets.
@@ -113,11 +134,16 @@ fn is_host_and_port(text: &str) -> bool {
     port_fits && is_name && (1..=253).contains(&host.len())
 }
 
+/// Whether an address names an IP address itself, and not a name that has one.
+pub(crate) fn is_ip(address: &str) -> bool {
+    address.parse::<SocketAddr>().is_ok()
+}
+
 /// Whether only this machine can reach an address. A name that is not `localhost` is not known to.
 pub(crate) fn is_loopback(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let host = host.trim_matches(['[', ']']);
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 /// The token; no message shows it.

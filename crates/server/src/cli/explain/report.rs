@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tidegate::policy::{Policy, Rule};
-use tidegate::{Algorithm, Explained, Explanation, Limit, Mode, Numbers, Outcome, PeriodKind, Rate};
+use tidegate::policy::Policy;
+use tidegate::{Algorithm, Explained, Explanation, Limit, Mode, Numbers, Outcome, PeriodKind, Rate, UnusedAttribute};
 
 use crate::cli::attributes::Attribute;
 use crate::cli::style::shown;
@@ -20,6 +20,9 @@ pub(super) struct Report {
     pub(super) others: Vec<Other>,
     /// Attributes of the request that no limit of the file names.
     pub(super) unused_attributes: Vec<String>,
+    /// The same in sentences, each with the attribute that may be meant.
+    #[serde(skip)]
+    pub(super) unused: Vec<UnusedAttribute>,
 }
 
 /// A limit that the request meets.
@@ -40,6 +43,8 @@ pub(super) struct Met {
     r#override: Option<usize>,
     /// Whether it refuses the request however its counter stands.
     pub(super) refuses: bool,
+    /// The attribute of `per` that it refuses the request for.
+    missing: Option<String>,
     /// The counter on one line, its attributes in the order of `per`.
     #[serde(skip)]
     pub(super) counter_line: String,
@@ -70,8 +75,10 @@ impl Report {
             cost,
             meets: Vec::new(),
             others: Vec::new(),
-            unused_attributes: unused(attributes, policy),
+            unused_attributes: Vec::new(),
+            unused: attributes.iter().filter_map(|attribute| UnusedAttribute::of(&attribute.name, policy)).collect(),
         };
+        report.unused_attributes = report.unused.iter().map(|unused| shown(&unused.name)).collect();
         for explained in &explanation.limits {
             match Other::of(explained) {
                 Some(other) => report.others.push(other),
@@ -95,6 +102,10 @@ impl Met {
             level: limit.level.to_string(),
             unit: limit.unit.name(),
             refuses: enforced && (key.is_none() || cost.max(1) > limit.capacity()),
+            missing: match &explained.outcome {
+                Outcome::MissingDenied { attribute } => Some(attribute.clone()),
+                _ => None,
+            },
             counter: key.map(|key| key.iter().map(|(name, value)| (name.to_string(), value.clone())).collect()),
             counter_line: key.map_or("none".to_owned(), |key| counter_line(key)),
             cost,
@@ -170,15 +181,4 @@ fn allows(limit: &Limit) -> String {
             Rate::new(quota, limit.window().as_secs_ceil()).map_or_else(|_| quota.to_string(), |rate| rate.to_string())
         }
     }
-}
-
-fn unused(attributes: &[Attribute], policy: &Policy) -> Vec<String> {
-    let names = |rule: &Rule, name: &str| {
-        let overrides = rule.overrides.iter().flat_map(|other| &other.when);
-        rule.limit.per.iter().any(|per| **per == *name)
-            || rule.when.iter().chain(overrides).any(|condition| *condition.attribute == *name)
-            || rule.weights.by.iter().any(|(by, _)| **by == *name)
-    };
-    let unused = |attribute: &&Attribute| !policy.rules.iter().any(|rule| names(rule, &attribute.name));
-    attributes.iter().filter(unused).map(|attribute| shown(&attribute.name)).collect()
 }
