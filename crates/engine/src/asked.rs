@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use tidegate_core::{Cost, Mode, Request, Standing, Timestamp, Verdict};
 use tidegate_store::{Charge, Key, MemoryStore, Op, Row};
 
-use crate::decision::{Decision, RowSource};
+use crate::decision::{Decision, Degraded, RowSource};
 use crate::plan::{Plan, PlanRule, Values};
 use crate::policy::Missing;
 
@@ -34,7 +34,7 @@ pub(crate) struct Outcome {
     pub(crate) rows: SmallVec<[Row; 4]>,
     pub(crate) sources: SmallVec<[RowSource; 4]>,
     pub(crate) allowed: bool,
-    pub(crate) degraded: bool,
+    pub(crate) degraded: Option<Degraded>,
 }
 
 impl<'p> Asked<'p> {
@@ -147,7 +147,7 @@ impl<'p> Asked<'p> {
         let row = Row { verdict: Verdict::Wait(wait), standing, at_cap: false };
         let source = RowSource::block(number as u32);
         let (rows, sources) = (SmallVec::from_iter([row]), SmallVec::from_iter([source]));
-        Outcome { rows, sources, allowed: false, degraded: false }
+        Outcome { rows, sources, allowed: false, degraded: None }
     }
 
     /// What the store's rows decide, and the rules that refuse without it.
@@ -166,7 +166,7 @@ impl<'p> Asked<'p> {
         if !self.cost.is_zero() && rows.iter().any(|row| !row.verdict.admits()) {
             count_refusals(self.plan, &rows, &sources);
         }
-        Outcome { rows, sources, allowed, degraded: false }
+        Outcome { rows, sources, allowed, degraded: None }
     }
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn decide_usual(plan: &Plan, store: &MemoryStore, request: &Request<'
     if batch.rows.iter().any(|row| !row.verdict.admits()) {
         count_refusals(plan, &batch.rows, &sources);
     }
-    Some(Outcome { rows: batch.rows, sources, allowed: batch.admitted, degraded: false })
+    Some(Outcome { rows: batch.rows, sources, allowed: batch.admitted, degraded: None })
 }
 
 /// Counts what limits refused: of enforced ones the first only, which the decision names.
@@ -213,7 +213,7 @@ enum Part {
 impl Outcome {
     /// What is decided where the store does not answer: a limiter is never the reason for an outage.
     pub(crate) fn undecided() -> Self {
-        Self { rows: SmallVec::new(), sources: SmallVec::new(), allowed: true, degraded: true }
+        Self { rows: SmallVec::new(), sources: SmallVec::new(), allowed: true, degraded: Some(Degraded::Open) }
     }
 
     /// With the plan that it was decided by.

@@ -20,10 +20,35 @@ pub struct Decision {
     pub(crate) sources: SmallVec<[RowSource; 4]>,
     pub(crate) allowed: bool,
     pub(crate) at: Timestamp,
-    pub(crate) degraded: bool,
+    pub(crate) degraded: Option<Degraded>,
     /// Where the request was denied for another one's sake (see `Together::Atomic`): that one's
     /// refusal.
     pub(crate) vetoed_by: Option<Box<Decision>>,
+}
+
+/// How a decision was made while the shared store did not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Degraded {
+    /// This process counted, for those limits with `on_failure: local`.
+    Local,
+    /// Nothing was counted.
+    Open,
+    /// A limit with `on_failure: closed` refused.
+    Closed,
+}
+
+impl Degraded {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Local, Self::Open, Self::Closed];
+
+    /// The word in headers, metrics and logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Open => "open",
+            Self::Closed => "closed",
+        }
+    }
 }
 
 /// Which limit of the plan a row is of, in eight bytes.
@@ -134,8 +159,8 @@ impl Decision {
         self.verdict() == Verdict::Never
     }
 
-    /// Whether the decision was made without the store, by a limit's failure policy.
-    pub const fn degraded(&self) -> bool {
+    /// How the decision was made without the shared store, if it was: by the limits' failure policies.
+    pub const fn degraded(&self) -> Option<Degraded> {
         self.degraded
     }
 

@@ -4,14 +4,16 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use tidegate_core::{Request, Timestamp};
-use tidegate_store::{At, Charge, LimitId, Store, StoreError, StoreStats};
+use tidegate_store::Fault;
+use tidegate_store::{Charge, LimitId, Store, StoreError, StoreStats};
 
-use crate::any_store::AnyStore;
+use crate::any_store::{AnyStore, Charged};
 use crate::asked::{Asked, Outcome, decide_usual, decided_together};
 use crate::clock::Clock;
 use crate::decision::Decision;
+use crate::fallback::SharedStoreHealth;
 use crate::intervention::{
     ActiveIntervention, Effect, INTERVENTIONS_MAX, Intervention, InterventionError, InterventionId,
 };
@@ -117,21 +119,24 @@ impl Engine {
         }
         let shared = &*self.shared;
         for _ in 0..PLAN_RETRIES {
-            let (plan, now) = (shared.plan.load(), shared.clock.now());
+            // Held while it is awaited, so none of the few cheap places per thread.
+            let (plan, now) = (shared.plan.load_full(), shared.clock.now());
             let values = plan.values(request);
             let mut asked = Asked::new(&plan, request.cost(), now);
             asked.fill(&values);
-            let outcome = if asked.asks_store() {
-                match shared.store.charge(asked.charges(), At::Backend { local: now }).await {
-                    Ok(batch) => asked.decided(batch.rows, batch.admitted),
+            let (outcome, at) = if asked.asks_store() {
+                match shared.store.decide(asked.charges(), now).await {
+                    Ok(Charged { batch, degraded }) => {
+                        (Outcome { degraded, ..asked.decided(batch.rows, batch.admitted) }, batch.at)
+                    }
                     Err(error) if is_about_plan(&error) => continue,
                     Err(_) => break,
                 }
             } else {
-                asked.decided_alone()
+                (asked.decided_alone(), now)
             };
             drop(values);
-            return outcome.under(plan, now);
+            return outcome.under(Guard::from_inner(plan), at);
         }
         self.undecided()
     }
@@ -197,8 +202,13 @@ impl Engine {
             }
             let asking = asked.iter().filter(|one| one.asks_store());
             let charges: Vec<Charge<'_>> = asking.flat_map(|one| one.charges().iter().cloned()).collect();
-            match shared.store.charge(&charges, At::Backend { local: now }).await {
-                Ok(batch) => return decided_together(asked, &batch.rows, batch.admitted && !refused, &plan, now),
+            match shared.store.decide(&charges, now).await {
+                Ok(Charged { batch, degraded }) => {
+                    let mut decisions =
+                        decided_together(asked, &batch.rows, batch.admitted && !refused, &plan, batch.at);
+                    decisions.iter_mut().for_each(|decision| decision.degraded = degraded);
+                    return decisions;
+                }
                 Err(error) if is_about_plan(&error) => {}
                 Err(_) => break,
             }
@@ -296,6 +306,25 @@ impl Engine {
     /// How full the store is.
     pub fn store_stats(&self) -> StoreStats {
         self.shared.store.stats()
+    }
+
+    /// How the shared store is, if there is one.
+    pub fn shared_store(&self) -> Option<SharedStoreHealth> {
+        match &self.shared.store {
+            AnyStore::Memory(_) => None,
+            AnyStore::Shared(shared) => Some(shared.health()),
+        }
+    }
+
+    /// Begins to connect to the shared store, if there is one, and waits until that has come out.
+    ///
+    /// # Errors
+    /// What is wrong with it. The engine decides by the failure policies until it is there.
+    pub async fn connect(&self) -> Result<(), Fault> {
+        match &self.shared.store {
+            AnyStore::Memory(_) => Ok(()),
+            AnyStore::Shared(shared) => shared.shared().connected().await,
+        }
     }
 
     /// The engine's time.

@@ -27,7 +27,7 @@
 //! - `plan`: a policy made ready to decide by.
 //! - [`engine`]: the [`Engine`]; `asked`: a request on its way through it; [`decision`]: what it answers; [`explain`]: why.
 //! - [`usage`]: counters, for operators; [`intervention`]: blocks and overrides with an end.
-//! - [`any_store`]: the stores to choose among; [`clock`]: the only clock.
+//! - [`any_store`]: the stores to choose among; `fallback`: what stands in for a shared one; [`clock`]: the only clock.
 
 pub mod any_store;
 mod asked;
@@ -36,20 +36,22 @@ pub mod config;
 pub mod decision;
 pub mod engine;
 pub mod explain;
+pub mod fallback;
 pub mod intervention;
 mod plan;
 pub mod policy;
 pub mod usage;
 
 pub use clock::Clock;
-pub use decision::{Decision, LimitState};
+pub use decision::{Decision, Degraded, LimitState};
 pub use engine::{Engine, LimitCounts, NotLocal, Reloaded, Together};
 pub use explain::{Explained, Explanation, Numbers, Outcome, UnusedAttribute};
+pub use fallback::SharedStoreHealth;
 pub use intervention::{ActiveIntervention, Effect, Intervention, InterventionError, InterventionId};
 pub use policy::Policy;
 pub use tidegate_core::{
     Algorithm, AlgorithmError, CivilPeriod, Cost, Limit, Mode, PeriodError, PeriodKind, Rate, RateError, Request, Span,
     Standing, Timestamp, Unit, Verdict, algorithm,
 };
-pub use tidegate_store::{StoreError, StoreStats};
+pub use tidegate_store::{Fault, RedisCounts, StoreError, StoreStats};
 pub use usage::{UsageError, UsageItem, UsageOrder, UsagePage, UsageQuery};

@@ -34,6 +34,8 @@ pub struct Rule {
     pub overrides: Vec<Override>,
     /// What happens where the request lacks an attribute of `per`.
     pub missing: Missing,
+    /// What it does while a shared store does not answer.
+    pub on_failure: OnFailure,
     /// Smaller is checked earlier. None: rates before calendar limits, more attributes first,
     /// then the file's order; rules with an `order` come before those without.
     pub order: Option<i64>,
@@ -227,6 +229,49 @@ pub enum ResetForm {
 pub enum StoreSettings {
     /// In this process.
     Memory(MemorySettings),
+    /// On a server that others use too.
+    Shared(Box<SharedSettings>),
+}
+
+/// A shared store, and what stands in for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedSettings {
+    /// The server.
+    pub redis: RedisSettings,
+    /// The store in this process that stands in while the server does not answer.
+    pub local: MemorySettings,
+}
+
+/// What a limit does while the shared store does not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnFailure {
+    /// This process counts, with the whole limit: nothing is refused that the shared store would have
+    /// admitted, and a runaway is stopped all the same. The default of rates.
+    #[default]
+    Local,
+    /// Everything passes, uncounted. The default of calendar limits.
+    Open,
+    /// Nothing passes.
+    Closed,
+}
+
+impl OnFailure {
+    /// What a limit does that says nothing of it.
+    pub const fn default_of(algorithm: &Algorithm) -> Self {
+        match algorithm {
+            Algorithm::Calendar(_) => Self::Open,
+            _ => Self::Local,
+        }
+    }
+
+    /// The word in the limits file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Open => "open",
+            Self::Closed => "closed",
+        }
+    }
 }
 
 impl Default for StoreSettings {
@@ -235,6 +280,7 @@ impl Default for StoreSettings {
     }
 }
 
+pub use tidegate_store::RedisSettings;
 pub use tidegate_store::memory::{AtCap, MemorySettings};
 
 /// Where the server listens.

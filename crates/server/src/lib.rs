@@ -17,7 +17,7 @@
 //! - [`server`]: two listeners around one engine, from bound to drained.
 //! - `http`: the door itself; `json`: reading strictly; [`bounds`]: how much of everything it takes.
 //! - `admin`: who may use the admin listener.
-//! - [`reload`]: the limits file, read anew when it changes.
+//! - [`reload`]: the limits file, read anew when it changes. `shared_store`: watched, and told in the log.
 //! - `metrics`: what is counted. [`logs`]: how it speaks.
 
 mod admin;
@@ -28,6 +28,7 @@ pub mod logs;
 mod metrics;
 pub mod reload;
 pub mod server;
+mod shared_store;
 
 pub use admin::OpenToAll;
 pub use bounds::Bounds;

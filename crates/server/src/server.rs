@@ -16,6 +16,7 @@ use crate::bounds::{Bounds, LARGE_BATCHES_MAX, LARGE_BODIES_MAX};
 use crate::http::{Listener, Readiness, Served, Shared, admin_router, bind, check_router};
 use crate::metrics::Metrics;
 use crate::reload::{LimitsFile, Reloader, Reloads};
+use crate::shared_store;
 
 /// How long the task that reloads is waited for at the end.
 const RELOADS_WAIT: Duration = Duration::from_secs(1);
@@ -168,6 +169,7 @@ impl Server {
             });
             tokio::spawn(run)
         });
+        let watch = tokio::spawn(shared_store::watch(shared.engine.clone()));
         let ends = async {
             stop.await;
             shared.readiness.drain();
@@ -184,6 +186,7 @@ impl Server {
             let _ = reloads_stop.send(until);
         };
         tokio::join!(serves, admin);
+        watch.abort();
         if let Some(reloads) = reloads {
             // It ends at its next await; a fault in it, or a file system that does not answer, is no
             // reason not to end.

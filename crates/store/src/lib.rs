@@ -16,5 +16,5 @@ mod working;
 pub use charge::{At, Batch, Charge, Key, LimitId, Op, Row};
 pub use memory::{MemorySettings, MemoryStore};
 #[cfg(feature = "redis")]
-pub use redis::{RedisSettings, RedisStore};
+pub use redis::{Fault, RedisCounts, RedisSettings, RedisSettingsError, RedisStore, Slot};
 pub use store::{Counted, CounterPage, PageQuery, Store, StoreError, StoreStats};

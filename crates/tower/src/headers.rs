@@ -39,7 +39,7 @@ pub const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-poli
 /// How each limit stands: `"name";r=<remaining>;t=<seconds until remaining grows>`.
 pub const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 /// Set where a decision was made without the store that should have made it: `local` where limits
-/// were counted in this process, `open` where none was.
+/// were counted in this process, `open` where none was, `closed` where one refused for that reason.
 pub const X_RATELIMIT_DEGRADED: HeaderName = HeaderName::from_static("x-ratelimit-degraded");
 
 /// The largest integer that a structured field can hold (RFC 9651, section 3.3.1).
@@ -67,10 +67,8 @@ pub fn write(decision: &Decision, settings: &HeaderSettings, headers: &mut Heade
     {
         set(headers, RETRY_AFTER, HeaderValue::from(wait.as_secs_ceil()));
     }
-    if decision.degraded() {
-        let counted = decision.limits().next().is_some();
-        let how = if counted { "local" } else { "open" };
-        set(headers, X_RATELIMIT_DEGRADED, HeaderValue::from_static(how));
+    if let Some(how) = decision.degraded() {
+        set(headers, X_RATELIMIT_DEGRADED, HeaderValue::from_static(how.name()));
     }
 }
 

@@ -6,7 +6,7 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Response, StatusCode};
 use serde::Serialize;
-use tidegate::{Decision, LimitState, Mode};
+use tidegate::{Decision, Degraded, LimitState, Mode};
 
 use crate::headers::LIMITS_MAX;
 
@@ -29,10 +29,15 @@ pub(crate) fn response(decision: &Decision, parts: &Parts) -> Response<Bytes> {
 
 fn problem(decision: &Decision) -> Response<Bytes> {
     let refused_by = decision.refused_by();
+    let status = match decision.degraded() {
+        // The limiter's store is away, which is no fault of the caller's.
+        Some(Degraded::Closed) => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::TOO_MANY_REQUESTS,
+    };
     let document = Problem {
         problem_type: PROBLEM_TYPE,
         title: PROBLEM_TITLE,
-        status: StatusCode::TOO_MANY_REQUESTS.as_u16(),
+        status: status.as_u16(),
         detail: &detail(decision),
         violated_policies: decision.limits().filter(refuses).take(LIMITS_MAX).map(|state| &*state.limit.name).collect(),
         level: refused_by.as_ref().map(|state| &*state.limit.level),
@@ -42,7 +47,7 @@ fn problem(decision: &Decision) -> Response<Bytes> {
     // Strings and numbers always serialize.
     let body = serde_json::to_vec(&document).unwrap_or_default();
     let mut response = Response::new(Bytes::from(body));
-    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     response
 }

@@ -17,7 +17,7 @@ use super::place::Place;
 use super::raw::{FILE, Group};
 use super::scalar;
 use super::tree::Node;
-use crate::policy::{Policy, Rule};
+use crate::policy::{OnFailure, Policy, Rule};
 use tidegate_core::Mode;
 
 /// How many limits a file may have. More of the same kind are overrides of one limit.
@@ -55,12 +55,13 @@ pub(crate) fn policy(root: &Node<'_>, findings: &mut Findings) -> Draft {
         draft.policy.mode = scalar::choice(mode, "mode", &MODES, &[], findings).unwrap_or_default();
     }
     draft.policy.headers = settings::headers(&file, findings);
-    draft.policy.store = settings::store(&file, findings);
+    let on_failure;
+    (draft.policy.store, on_failure) = settings::store(&file, findings);
     (draft.policy.server, draft.admin_addr) = settings::server(&file, findings);
     draft.limits = file.key_place("limits");
     match file.value("limits") {
         Some(limits) => {
-            (draft.policy.rules, draft.rules) = rules(limits, findings);
+            (draft.policy.rules, draft.rules) = rules(limits, on_failure, findings);
         }
         None => findings.push(
             Finding::new(root.place, "the file has no 'limits'")
@@ -70,7 +71,7 @@ pub(crate) fn policy(root: &Node<'_>, findings: &mut Findings) -> Draft {
     draft
 }
 
-fn rules(limits: &Node<'_>, findings: &mut Findings) -> (Vec<Rule>, Vec<RulePlaces>) {
+fn rules(limits: &Node<'_>, on_failure: Option<OnFailure>, findings: &mut Findings) -> (Vec<Rule>, Vec<RulePlaces>) {
     let hint = "write each limit as an item: '- name: …'";
     let items = scalar::list(limits, "limits", hint, findings).unwrap_or_default();
     if let Some(item) = items.get(LIMITS_MAX) {
@@ -81,5 +82,5 @@ fn rules(limits: &Node<'_>, findings: &mut Findings) -> (Vec<Rule>, Vec<RulePlac
     }
     let mut names = HashMap::new();
     let read = items.iter().take(LIMITS_MAX).zip(1..);
-    read.filter_map(|(item, number)| limit::rule(item, number, &mut names, findings)).unzip()
+    read.filter_map(|(item, number)| limit::rule(item, number, on_failure, &mut names, findings)).unzip()
 }

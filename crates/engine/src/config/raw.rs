@@ -31,11 +31,20 @@ pub(crate) const ADMIN: Keys = Keys { known: &["addr", "token"], later: &[], exa
 pub(crate) const HEADERS: Keys =
     Keys { known: &["x_ratelimit", "ietf", "retry_after", "reset"], later: &[], example: "headers: {ietf: true}" };
 /// `store`.
-pub(crate) const STORE: Keys =
-    Keys { known: &["backend", "memory"], later: &["redis", "durable"], example: "store: {backend: memory}" };
+pub(crate) const STORE: Keys = Keys {
+    known: &["backend", "memory", "redis", "on_failure"],
+    later: &["durable"],
+    example: "store: {backend: memory}",
+};
 /// `store.memory`.
 pub(crate) const MEMORY: Keys =
     Keys { known: &["max_keys", "at_cap", "names"], later: &[], example: "memory: {max_keys: 1_000_000}" };
+/// `store.redis`.
+pub(crate) const REDIS: Keys = Keys {
+    known: &["url", "prefix", "timeout_ms", "slot"],
+    later: &[],
+    example: "redis: {url: \"redis://127.0.0.1:6379/0\"}",
+};
 /// An item of `limits`.
 pub(crate) const LIMIT: Keys = Keys {
     known: &[
@@ -53,11 +62,12 @@ pub(crate) const LIMIT: Keys = Keys {
         "overrides",
         "mode",
         "missing",
+        "on_failure",
         "order",
         "timezone",
         "anchor_day",
     ],
-    later: &["on_failure", "share", "reserve", "on_expiry"],
+    later: &["share", "reserve", "on_expiry"],
     example: "- {name: everyone, per: [], rate: 1000/min}",
 };
 /// `cost`.

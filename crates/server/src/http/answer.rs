@@ -26,7 +26,7 @@ impl<'a> Answer<'a> {
             level: refused_by.map(|state| &*state.limit.level),
             retry_after_ms: decision.retry_after().map(|wait| wait.as_millis_ceil()),
             never: decision.never(),
-            degraded: decision.degraded(),
+            degraded: decision.degraded().is_some(),
             limits: States(decision),
         }
     }

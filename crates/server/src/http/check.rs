@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
+use tidegate::Degraded;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::answer::Answer;
@@ -15,7 +16,8 @@ use super::held_body::HeldBody;
 use super::problem::Problem;
 use super::state::Shared;
 
-/// 200 where it may, 429 where it may not, with the same JSON and headers.
+/// 200 where it may, 429 where it may not, 503 where it may not because the shared store does not answer, with
+/// the same JSON and headers.
 pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
     let timer = shared.metrics.check_timer();
     let (parts, body) = request.into_parts();
@@ -25,7 +27,11 @@ pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request) -
     let decision = shared.engine.decide(&asked.request(&pairs)).await;
     shared.metrics.decided(&decision, asked.peeks());
 
-    let status = if decision.allowed() { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
+    let status = match (decision.allowed(), decision.degraded()) {
+        (true, _) => StatusCode::OK,
+        (false, Some(Degraded::Closed)) => StatusCode::SERVICE_UNAVAILABLE,
+        (false, _) => StatusCode::TOO_MANY_REQUESTS,
+    };
     let mut response = json(status, &Answer::of(&decision));
     tidegate_tower::headers::write(&decision, &shared.engine.policy().headers, response.headers_mut());
     drop(timer);

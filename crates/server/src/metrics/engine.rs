@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use tidegate::{Effect, Engine, LimitCounts};
+use tidegate::{Effect, Engine, LimitCounts, SharedStoreHealth};
 
 /// So many limits have labels of their own; the others are added up as `other`.
 const LIMITS_MAX: usize = 200;
@@ -36,6 +36,7 @@ impl Collector for EngineCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         encode_limits(&bounded(self.engine.limit_counts()), &mut encoder)?;
         encode_store(&self.engine, &mut encoder)?;
+        encode_shared_store(&self.engine, &mut encoder)?;
         encode_interventions(&self.engine, &mut encoder)
     }
 }
@@ -89,6 +90,34 @@ fn encode_store(engine: &Engine, encoder: &mut DescriptorEncoder<'_>) -> fmt::Re
     let help = "Charges that found the store full";
     let at_cap = encoder.encode_descriptor("store_at_cap", help, None, MetricType::Counter)?;
     ConstCounter::new(stats.at_cap_total).encode(at_cap)
+}
+
+/// How the shared store is, where there is one.
+fn encode_shared_store(engine: &Engine, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let Some(SharedStoreHealth { fault, counts, degraded }) = engine.shared_store() else { return Ok(()) };
+    let help = "Whether the shared store answers: 1, or 0 while limits decide by their on_failure";
+    let up = encoder.encode_descriptor("shared_store_up", help, None, MetricType::Gauge)?;
+    ConstGauge::new(i64::from(fault.is_none())).encode(up)?;
+    for (name, help, count) in [
+        ("shared_store_connections", "Connections made to the shared store", counts.connections),
+        ("shared_store_calls", "Calls of the script that charges", counts.calls),
+        ("shared_store_requests", "Requests in those calls", counts.requests),
+        ("shared_store_mended", "Counters that were found broken and made anew", counts.mended),
+    ] {
+        let counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(count).encode(counter)?;
+    }
+    let help = "Calls and connections that failed, by kind";
+    let mut faults = encoder.encode_descriptor("shared_store_faults", help, None, MetricType::Counter)?;
+    for (fault, count) in counts.faults {
+        ConstCounter::new(count).encode(faults.encode_family(&[("kind", fault.name())])?)?;
+    }
+    let help = "Decisions made without the shared store, by how";
+    let mut decisions = encoder.encode_descriptor("degraded_decisions", help, None, MetricType::Counter)?;
+    for (how, count) in degraded {
+        ConstCounter::new(count).encode(decisions.encode_family(&[("how", how.name())])?)?;
+    }
+    Ok(())
 }
 
 fn encode_interventions(engine: &Engine, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

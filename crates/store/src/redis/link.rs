@@ -1,7 +1,7 @@
 //! The connection to the server: made, watched and made again in the background, so that no request
 //! waits for more than its deadline, and none at all while the server is known to be away.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Once, Weak};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::fault::Fault;
-use super::script::{CHARGE, RESET};
+use super::script::{CHARGE, RESET, send};
 use super::settings::Server;
 use super::tally::Tally;
 
@@ -37,6 +37,7 @@ struct Shared {
     tally: Tally,
     /// Tells the keeper to look at the connection.
     suspected: Notify,
+    keeper: Once,
 }
 
 #[derive(Clone, Debug)]
@@ -63,12 +64,16 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Link {
-    /// Begins to connect. Needs a tokio runtime, which the keeper runs on until the link is dropped.
-    pub(super) fn start(server: Server, deadline: Duration) -> Self {
+    /// A link that connects when it is first asked for its connection.
+    pub(super) fn new(server: Server, deadline: Duration) -> Self {
         let (status, _) = watch::channel(Status::Starting);
-        let shared = Arc::new(Shared { server, deadline, status, tally: Tally::default(), suspected: Notify::new() });
-        tokio::spawn(keep(Arc::downgrade(&shared)));
-        Self { shared }
+        let (tally, suspected, keeper) = (Tally::default(), Notify::new(), Once::new());
+        Self { shared: Arc::new(Shared { server, deadline, status, tally, suspected, keeper }) }
+    }
+
+    /// Starts the keeper, once, on the caller's runtime. It ends when the link is dropped.
+    fn start(&self) {
+        self.shared.keeper.call_once(|| drop(tokio::spawn(keep(Arc::downgrade(&self.shared)))));
     }
 
     /// The connection. While the first is being made, waits for it until `deadline`.
@@ -76,7 +81,7 @@ impl Link {
         match &*self.shared.status.borrow() {
             Status::Up(connection) => return Ok(connection.clone()),
             Status::Down(fault) => return Err(*fault),
-            Status::Starting => {}
+            Status::Starting => self.start(),
         }
         let mut status = self.shared.status.subscribe();
         let known = status.wait_for(|status| !matches!(status, Status::Starting));
@@ -99,6 +104,7 @@ impl Link {
 
     /// Waits until the first connection was made, or could not be.
     pub(super) async fn settled(&self) -> Status {
+        self.start();
         let mut status = self.shared.status.subscribe();
         let known = status.wait_for(|status| !matches!(status, Status::Starting)).await;
         known.map_or(Status::Starting, |known| known.clone())
@@ -183,8 +189,7 @@ async fn watch_over(shared: &Weak<Shared>, mut connection: Connection) {
             return;
         }
         let ping = redis::cmd("PING");
-        let answer =
-            timeout(link.deadline, redis::aio::ConnectionLike::req_packed_command(&mut connection.inner, &ping));
+        let answer = timeout(link.deadline, send(&mut connection.inner, &ping));
         let fault = match answer.await {
             Ok(Ok(_)) => continue,
             Ok(Err(error)) => Fault::from(&error),

@@ -32,7 +32,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub use fault::Fault;
 pub use keys::Slot;
-pub use settings::RedisSettings;
+pub use settings::{RedisSettings, RedisSettingsError};
 pub use tally::RedisCounts;
 
 use crate::charge::{At, Batch, Charge, Key, LimitId};
@@ -65,34 +65,16 @@ struct Installed {
     names: Names,
 }
 
-/// Why there can be no store with these settings.
-#[derive(Debug, thiserror::Error)]
-pub enum RedisSettingsError {
-    /// Not an address.
-    #[error("store.redis.url is not an address of a Redis: {0} (example: redis://127.0.0.1:6379/0)")]
-    Url(redis::RedisError),
-    /// A prefix with letters that mean something in a key.
-    #[error("store.redis.prefix '{0}' may have letters, digits and -._: only")]
-    Prefix(String),
-}
-
 impl RedisStore {
-    /// A store on the server at these settings. Connects in the background; needs a tokio runtime.
-    ///
-    /// # Errors
-    /// [`RedisSettingsError`] if the settings are not valid. A server that does not answer is none.
-    pub fn new(settings: RedisSettings) -> Result<Self, RedisSettingsError> {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
-        if settings.prefix.is_empty() || !settings.prefix.bytes().all(is_plain) {
-            return Err(RedisSettingsError::Prefix(settings.prefix.chars().take(64).collect()));
-        }
-        let server = settings::Server::new(&settings).map_err(RedisSettingsError::Url)?;
-        let link = Arc::new(Link::start(server, settings.timeout));
+    /// A store on the server at these settings. It connects when it is first asked for something, within
+    /// a tokio runtime.
+    pub fn new(settings: RedisSettings) -> Self {
+        let link = Arc::new(Link::new(settings.server().clone(), settings.timeout));
         let queue = Arc::new(Queue::new(Arc::clone(&link)));
-        Ok(Self { settings, installed: RwLock::default(), link, queue, ahead_us: AtomicI64::new(0) })
+        Self { settings, installed: RwLock::default(), link, queue, ahead_us: AtomicI64::new(0) }
     }
 
-    /// Waits until the first connection was made or could not be.
+    /// Begins to connect, and waits until the first connection was made or could not be.
     ///
     /// # Errors
     /// The [`Fault`], if it could not; it is tried again in the background.
@@ -183,7 +165,7 @@ impl RedisStore {
 impl Store for RedisStore {
     /// Counters of limits that are no longer named are left to their expiry: others may use them.
     fn install(&self, limits: &[(LimitId, Arc<Limit>)]) {
-        let names = Names::new(&self.settings.prefix, &self.settings.slot, limits);
+        let names = Names::new(self.settings.prefix(), &self.settings.slot, limits);
         let limits = limits.iter().map(|(id, limit)| (*id, Arc::clone(limit))).collect();
         *self.installed.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Installed { limits, names });
     }

@@ -1,6 +1,5 @@
 //! Listing counters: SCAN finds their keys, and the script says how they stand.
 
-use redis::aio::ConnectionLike;
 use redis::{FromRedisValue, Value};
 use tidegate_core::{Algorithm, Cost, Counter, Mode, Timestamp};
 use tokio::time::{Instant, timeout_at};
@@ -9,7 +8,7 @@ use super::call::{Ask, numbers_found};
 use super::fault::Fault;
 use super::keys::Names;
 use super::queue::Failure;
-use super::{ASKS_MAX, GIVEN_KEEP_MS, RedisStore, replay};
+use super::{ASKS_MAX, GIVEN_KEEP_MS, RedisStore, replay, script};
 use crate::charge::{At, Charge, Key, Op};
 use crate::store::{Counted, CounterPage, PageQuery, StoreError};
 
@@ -84,7 +83,7 @@ async fn scan(
     let mut connection = store.link.connection(deadline).await.map_err(StoreError::Unavailable)?;
     let mut command = redis::cmd("SCAN");
     command.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(STEP_KEYS);
-    let fault = match timeout_at(deadline, connection.inner.req_packed_command(&command)).await {
+    let fault = match timeout_at(deadline, script::send(&mut connection.inner, &command)).await {
         Ok(Ok(value)) => match step(value) {
             Some((next, mut keys)) => {
                 keys.sort_unstable();

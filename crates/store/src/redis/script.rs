@@ -24,7 +24,7 @@ impl Script {
 
     /// Makes the server know it.
     pub(super) async fn load(&self, connection: &mut impl ConnectionLike) -> Result<(), RedisError> {
-        connection.req_packed_command(redis::cmd("SCRIPT").arg("LOAD").arg(self.text)).await.map(drop)
+        send(connection, redis::cmd("SCRIPT").arg("LOAD").arg(self.text)).await.map(drop)
     }
 
     /// Runs it. A server that has forgotten the script is told it again in the same breath.
@@ -34,13 +34,21 @@ impl Script {
         keys: &[K],
         arguments: &[&[u8]],
     ) -> Result<Value, RedisError> {
-        let answer = connection.req_packed_command(&command("EVALSHA", &self.sha, keys, arguments)).await;
+        let answer = send(connection, &command("EVALSHA", &self.sha, keys, arguments)).await;
         match answer {
             Err(error) if error.kind() == redis::ErrorKind::Server(ServerErrorKind::NoScript) => {
-                connection.req_packed_command(&command("EVAL", self.text, keys, arguments)).await
+                send(connection, &command("EVAL", self.text, keys, arguments)).await
             }
             answer => answer,
         }
+    }
+}
+
+/// Sends a command. The server's refusal is an error.
+pub(super) async fn send(connection: &mut impl ConnectionLike, command: &Cmd) -> Result<Value, RedisError> {
+    match connection.req_packed_command(command).await? {
+        Value::ServerError(error) => Err(error.into()),
+        value => Ok(value),
     }
 }
 

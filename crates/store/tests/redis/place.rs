@@ -36,7 +36,9 @@ impl Place {
     /// A store on an empty server of its own. Slow machines get all the time they want.
     pub(crate) fn new(flavor: Flavor) -> Self {
         let server = Server::start(flavor);
-        let store = connect(RedisSettings { timeout: Duration::from_secs(10), ..RedisSettings::new(server.url()) });
+        let mut settings = RedisSettings::new(&server.url()).unwrap();
+        settings.timeout = Duration::from_secs(10);
+        let store = connect(settings);
         Self { store, server }
     }
 
@@ -48,8 +50,7 @@ impl Place {
 
 /// A store with these settings, connected.
 pub(crate) fn connect(settings: RedisSettings) -> RedisStore {
-    let _entered = entered();
-    let store = RedisStore::new(settings).unwrap();
+    let store = RedisStore::new(settings);
     block_on(store.connected()).unwrap();
     store
 }

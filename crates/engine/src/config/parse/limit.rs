@@ -13,7 +13,7 @@ use crate::config::raw::{Group, LIMIT, MISSING, OVERRIDE};
 use crate::config::scalar;
 use crate::config::suggest::nearest;
 use crate::config::tree::{Kind, Node};
-use crate::policy::{Condition, Missing, Override, Rule};
+use crate::policy::{Condition, Missing, OnFailure, Override, Rule};
 
 /// The longest name of a limit, a level or an attribute, in characters.
 const NAME_CHARS_MAX: usize = 64;
@@ -56,10 +56,12 @@ pub(crate) struct OverridePlaces {
     pub(crate) when: Vec<Place>,
 }
 
-/// Reads the limit that is the `number`th of the file, counted from 1.
+/// Reads the limit that is the `number`th of the file, counted from 1. `by_default` is what the file says of
+/// limits that do not say themselves what they do while the store does not answer.
 pub(crate) fn rule(
     node: &Node<'_>,
     number: usize,
+    by_default: Option<OnFailure>,
     names: &mut HashMap<String, Place>,
     findings: &mut Findings,
 ) -> Option<(Rule, RulePlaces)> {
@@ -77,6 +79,7 @@ pub(crate) fn rule(
     let overrides = group.value("overrides").map(|list| overrides(list, &whose, counting.as_ref(), findings));
     let mode = group.value("mode").map(|mode| scalar::choice(mode, "mode", &MODES, &[], findings));
     let missing = group.value("missing").map(|missing| self::missing(missing, findings));
+    let on_failure = group.value("on_failure").map(|node| failure_policy(node, findings));
     let order = group.value("order").map(|order| scalar::signed(order, "order", ORDER_MAX, findings));
     let algorithm = counting.as_ref().and_then(|counting| counting.build(&group, findings));
 
@@ -112,11 +115,15 @@ pub(crate) fn rule(
         algorithm,
     };
     let missing = missing.unwrap_or_else(|| Some(Missing::default()))?;
+    let on_failure = match on_failure {
+        Some(on_failure) => on_failure?,
+        None => by_default.unwrap_or(OnFailure::default_of(&limit.algorithm)),
+    };
     let order = match order {
         Some(order) => Some(order?),
         None => None,
     };
-    Some((Rule { limit, when: conditions, weights, overrides, missing, order }, places))
+    Some((Rule { limit, when: conditions, weights, overrides, missing, on_failure, order }, places))
 }
 
 /// How messages call a limit: by its name if it has one.
@@ -212,6 +219,12 @@ fn per(group: &Group<'_, '_>, whose: &str, findings: &mut Findings) -> Option<Ve
 
 /// `skip`, `deny`, or `{value: anonymous}`. Another bare word is no value: a slip like `dney` would
 /// silently become one.
+/// `on_failure`.
+pub(crate) fn failure_policy(node: &Node<'_>, findings: &mut Findings) -> Option<OnFailure> {
+    let policies = [OnFailure::Local, OnFailure::Open, OnFailure::Closed].map(|policy| (policy.name(), policy));
+    scalar::choice(node, "on_failure", &policies, &[], findings)
+}
+
 fn missing(node: &Node<'_>, findings: &mut Findings) -> Option<Missing> {
     if let Kind::Map(_) = node.kind {
         let group = Group::read(node, &MISSING, "'missing'", findings)?;

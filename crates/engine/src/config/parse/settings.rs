@@ -1,16 +1,23 @@
 //! The settings beside the limits: addresses, headers, the store.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
+use super::limit::failure_policy;
 use crate::config::fault::{Finding, Findings};
 use crate::config::place::Place;
-use crate::config::raw::{ADMIN, Group, HEADERS, MEMORY, STORE};
+use crate::config::raw::{ADMIN, Group, HEADERS, MEMORY, REDIS, STORE};
 use crate::config::scalar;
 use crate::config::tree::Node;
-use crate::policy::{AtCap, HeaderSettings, MemorySettings, ResetForm, Secret, ServerSettings, StoreSettings};
+use crate::policy::{
+    AtCap, HeaderSettings, MemorySettings, OnFailure, ResetForm, Secret, ServerSettings, SharedSettings, StoreSettings,
+};
+use tidegate_store::{RedisSettings, RedisSettingsError, Slot};
 
 /// The most counters that `store.memory.max_keys` may allow; they would take 160 GB.
 const KEYS_MAX: u64 = 10_000_000_000;
+/// The longest deadline for a call of a shared store.
+const TIMEOUT_MS_MAX: u64 = 10_000;
 /// The longest token, in bytes.
 const TOKEN_BYTES_MAX: usize = 4_096;
 
@@ -36,32 +43,103 @@ pub(crate) fn headers(file: &Group<'_, '_>, findings: &mut Findings) -> HeaderSe
     settings
 }
 
-/// `store`.
-pub(crate) fn store(file: &Group<'_, '_>, findings: &mut Findings) -> StoreSettings {
-    let mut settings = MemorySettings::default();
+/// `store`, and what it says of limits that do not say what they do while it does not answer.
+pub(crate) fn store(file: &Group<'_, '_>, findings: &mut Findings) -> (StoreSettings, Option<OnFailure>) {
     let Some(group) = file.value("store").and_then(|node| Group::read(node, &STORE, "'store'", findings)) else {
-        return StoreSettings::Memory(settings);
+        return (StoreSettings::default(), None);
     };
-    if let Some(node) = group.value("backend") {
-        scalar::choice(node, "store.backend", &[("memory", ())], &["redis"], findings);
+    let backends = [("memory", Backend::Memory), ("redis", Backend::Redis)];
+    let backend = group.value("backend").map(|node| scalar::choice(node, "store.backend", &backends, &[], findings));
+    let memory = memory(&group, findings);
+    let redis = redis(&group, findings);
+    let on_failure = group.value("on_failure").and_then(|node| failure_policy(node, findings));
+    let settings = match (backend.flatten(), redis) {
+        (Some(Backend::Redis), Redis::Settings(redis)) => {
+            StoreSettings::Shared(Box::new(SharedSettings { redis: *redis, local: memory }))
+        }
+        (Some(Backend::Redis), Redis::None) => {
+            let message = "'store.backend: redis' needs 'store.redis.url'";
+            let hint = "add redis: {url: \"redis://127.0.0.1:6379/0\"}, or url: ${REDIS_URL}";
+            findings.push(Finding::new(group.value_place("backend"), message).hint(hint));
+            StoreSettings::Memory(memory)
+        }
+        _ => StoreSettings::Memory(memory),
+    };
+    (settings, on_failure)
+}
+
+#[derive(Clone, Copy)]
+enum Backend {
+    Memory,
+    Redis,
+}
+
+/// `store.memory`.
+fn memory(store: &Group<'_, '_>, findings: &mut Findings) -> MemorySettings {
+    let mut settings = MemorySettings::default();
+    let group = store.value("memory").and_then(|node| Group::read(node, &MEMORY, "'store.memory'", findings));
+    let Some(memory) = group else { return settings };
+    let caps = [("allow", AtCap::Allow), ("deny", AtCap::Deny)];
+    if let Some(keys) = memory.value("max_keys").and_then(|node| scalar::whole(node, "max_keys", 1, KEYS_MAX, findings))
+    {
+        settings.keys_max = keys;
     }
-    let memory = group.value("memory").and_then(|node| Group::read(node, &MEMORY, "'store.memory'", findings));
-    if let Some(memory) = memory {
-        let caps = [("allow", AtCap::Allow), ("deny", AtCap::Deny)];
-        if let Some(keys) =
-            memory.value("max_keys").and_then(|node| scalar::whole(node, "max_keys", 1, KEYS_MAX, findings))
-        {
-            settings.keys_max = keys;
-        }
-        if let Some(cap) = memory.value("at_cap").and_then(|node| scalar::choice(node, "at_cap", &caps, &[], findings))
-        {
-            settings.at_cap = cap;
-        }
-        if let Some(names) = memory.value("names").and_then(|node| scalar::flag(node, "names", findings)) {
-            settings.names = names;
-        }
+    if let Some(cap) = memory.value("at_cap").and_then(|node| scalar::choice(node, "at_cap", &caps, &[], findings)) {
+        settings.at_cap = cap;
     }
-    StoreSettings::Memory(settings)
+    if let Some(names) = memory.value("names").and_then(|node| scalar::flag(node, "names", findings)) {
+        settings.names = names;
+    }
+    settings
+}
+
+/// `store.redis`, as far as it could be read.
+enum Redis {
+    /// It is not there, or has no `url`.
+    None,
+    /// It has faults, which were told.
+    Faulty,
+    /// It is whole.
+    Settings(Box<RedisSettings>),
+}
+
+fn redis(store: &Group<'_, '_>, findings: &mut Findings) -> Redis {
+    let Some(node) = store.value("redis") else { return Redis::None };
+    let Some(group) = Group::read(node, &REDIS, "'store.redis'", findings) else { return Redis::Faulty };
+    let timeout = group.value("timeout_ms").map(|node| scalar::whole(node, "timeout_ms", 1, TIMEOUT_MS_MAX, findings));
+    let slots = [("org", false), ("single", true)];
+    let single = group.value("slot").map(|node| scalar::choice(node, "slot", &slots, &[], findings));
+    let prefix = group.value("prefix").map(|node| (node.place, scalar::text(node, "prefix", findings)));
+    let Some(url) = group.value("url") else { return Redis::None };
+    let Some(text) = scalar::text(url, "url", findings) else { return Redis::Faulty };
+    let fault = |place, key: &str, error: RedisSettingsError| {
+        Finding::new(place, format!("'store.redis.{key}': {error}"))
+            .hint("see store.redis in the guide to the limits file")
+    };
+    let mut settings = match RedisSettings::new(text) {
+        Ok(settings) => settings,
+        Err(error) => {
+            findings.push(fault(url.place, "url", error));
+            return Redis::Faulty;
+        }
+    };
+    if let Some((place, prefix)) = prefix {
+        let Some(prefix) = prefix else { return Redis::Faulty };
+        settings = match settings.with_prefix(prefix) {
+            Ok(settings) => settings,
+            Err(error) => {
+                findings.push(fault(place, "prefix", error));
+                return Redis::Faulty;
+            }
+        };
+    }
+    if let Some(timeout_ms) = timeout.flatten() {
+        settings.timeout = Duration::from_millis(timeout_ms);
+    }
+    if single.flatten() == Some(true) {
+        settings.slot = Slot::Single;
+    }
+    Redis::Settings(Box::new(settings))
 }
 
 /// `listen` and `admin`, and where `admin.addr` stands.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use tidegate_core::algorithm::{Calendar, FixedWindow, SlidingCounter, SlidingWindow, TokenBucket};
 use tidegate_core::{Algorithm, CivilPeriod, Mode, PeriodKind, Rate};
 
@@ -54,7 +56,7 @@ limits:
 
     let [rule] = &policy.rules[..] else { panic!("one rule") };
     assert_eq!((&*rule.limit.name, &*rule.limit.level), ("a.1-b_c", "team"));
-    assert_eq!(rule.limit.per, ["org".into(), "agent".into()]);
+    assert_eq!(rule.limit.per, [Arc::<str>::from("org"), "agent".into()]);
     assert_eq!(rule.limit.mode, Mode::Permissive);
     let bucket = |text: &str, burst| Algorithm::TokenBucket(TokenBucket::new(rate(text), Some(burst)).unwrap());
     assert_eq!(rule.limit.algorithm, bucket("10/30s", 20));
@@ -132,7 +134,7 @@ limits:
     let policy = loaded(text).policy;
     assert_eq!(policy.server.listen, "127.0.0.1:1234");
     assert_eq!(policy.server.admin_token.unwrap().reveal(), "hunter2-from-a-file");
-    assert_eq!(policy.rules[0].limit.per, ["org".into()]);
+    assert_eq!(policy.rules[0].limit.per, [Arc::<str>::from("org")]);
     assert_eq!(policy.rules[0].limit.capacity(), 60);
     assert_eq!(policy.rules[0].overrides[0].algorithm.capacity(), 500);
     assert_eq!(policy.rules[0].when[0].test, Test::Equals("${x}".into()));

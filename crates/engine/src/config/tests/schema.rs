@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::config::fault::Findings;
-use crate::config::raw::{ADMIN, COST, FILE, HEADERS, Keys, LIMIT, MEMORY, MISSING, OVERRIDE, STORE, TEST};
+use crate::config::raw::{ADMIN, COST, FILE, HEADERS, Keys, LIMIT, MEMORY, MISSING, OVERRIDE, REDIS, STORE, TEST};
 use crate::config::secret::References;
 use crate::config::tree::{Kind, Node};
 
@@ -42,12 +42,13 @@ fn fits(text: &str) -> bool {
 fn the_schema_has_the_keys_that_the_parser_has() {
     let schema = schema();
     assert!(jsonschema::meta::is_valid(&schema));
-    let places: [(&str, &Keys); 10] = [
+    let places: [(&str, &Keys); 11] = [
         ("", &FILE),
         ("/properties/admin", &ADMIN),
         ("/properties/headers", &HEADERS),
         ("/properties/store", &STORE),
         ("/properties/store/properties/memory", &MEMORY),
+        ("/properties/store/properties/redis", &REDIS),
         ("/$defs/limit", &LIMIT),
         ("/$defs/limit/properties/cost/anyOf/1", &COST),
         ("/$defs/override", &OVERRIDE),
@@ -148,7 +149,12 @@ fn bad_files_fit_neither() {
         "limits: []\nadmin: {token: ''}",
         "limits: []\nheaders: {ietf: 1}",
         "limits: []\nheaders: {reset: seconds}",
-        "limits: []\nstore: {backend: redis}",
+        "limits: []\nstore: {backend: postgres}",
+        "limits: []\nstore: {redis: {url: 5}}",
+        "limits: []\nstore: {redis: {timeout_ms: 0}}",
+        "limits: []\nstore: {redis: {url: 'redis://x', prefix: 'a{b}'}}",
+        "limits: []\nstore: {redis: {slot: agent}}",
+        "limits: []\nstore: {on_failure: drop}",
         "limits: []\nstore: {memory: {max_keys: 0}}",
         "limits: []\nstore: {memory: {at_cap: drop}}",
         "limits: [{per: [], rate: 1/s}]",
@@ -176,7 +182,7 @@ fn bad_files_fit_neither() {
         "limits: [{name: a, per: [], rate: 1/s, algorithm: concurrency}]",
         "limits: [{name: a, per: [], rate: 1/s, burst: 5}]",
         "limits: [{name: a, per: [], rate: 1/s, unit: usd}]",
-        "limits: [{name: a, per: [], rate: 1/s, on_failure: open}]",
+        "limits: [{name: a, per: [], rate: 1/s, on_failure: shut}]",
         "limits: [{name: a, per: [], rate: 1/s, mode: on}]",
         "limits: [{name: a, per: [], rate: 1/s, order: 1.5}]",
         "limits: [{name: a, per: [], rate: 1/s, when: {}}]",
