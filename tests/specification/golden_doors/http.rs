@@ -82,6 +82,8 @@ struct Limit {
     remaining: u64,
     reset_ms: u64,
     refused: bool,
+    /// Only where it refuses for an attribute that the request lacks.
+    missing: Option<String>,
     mode: String,
 }
 
@@ -117,7 +119,8 @@ impl Door for HttpDoor {
 
 impl Limit {
     fn said(self) -> SaidLimit {
-        let Self { name, level, unit, quota, remaining, reset_ms, refused, mode } = self;
+        let Self { name, level, unit, quota, remaining, reset_ms, refused, missing, mode } = self;
+        assert!(missing.is_none() || refused, "{name} lacks an attribute and does not refuse");
         SaidLimit { name, level, unit, quota, remaining, reset_ms, next_ms: None, refused, mode }
     }
 }

@@ -132,24 +132,6 @@ async fn wait_for_connections(probe: &mut Connection, count: u64) {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_no_more_still_gets_its_answers() {
-    let server = start_with(LIMITS, Bounds { connections_max: 1, ..Bounds::default() }).await;
-    let three = [post("/v1/check", BODY), post("/v1/check", BODY), get("/healthz")].concat();
-    for (requests, count) in [(post("/v1/check", r#"{"attributes": {}}"#), 1), (get("/readyz"), 1), (three, 3)] {
-        // The one before frees its place once its end has been noticed.
-        let mut connection = Connection::open(server.check).await;
-        connection.write(&requests).await;
-        connection.finish().await;
-        for _ in 0..count {
-            assert_eq!(connection.answer().await.expect("an answer, not the end").status, 200);
-        }
-        assert!(connection.is_closed().await);
-        let mut probe = Connection::open(server.admin).await;
-        wait_for_connections(&mut probe, 0).await;
-    }
-}
-
-#[tokio::test]
 async fn clients_that_vanish_hold_nothing() {
     let server = start(LIMITS).await;
     let body = format!("{{{}", " ".repeat(100_000));

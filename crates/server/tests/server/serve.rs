@@ -178,7 +178,7 @@ async fn what_was_sent_before_the_end_is_answered() {
     // While it stands still, the next connections wait in the system's queue, and all that is sent
     // waits unread; the signal is there before it goes on.
     process.signal("STOP");
-    for _ in 0..20 {
+    for _ in 0..400 {
         connections.push(Connection::open(process.check).await);
     }
     for connection in &mut connections {
@@ -193,4 +193,26 @@ async fn what_was_sent_before_the_end_is_answered() {
     }
     let (well, log) = process.end().await;
     assert!(well, "{log}");
+}
+
+#[tokio::test]
+async fn a_client_that_sends_no_more_still_gets_its_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = start(&file(folder.path(), "limits: [{name: all, per: [], rate: 1000/h}]"), &[]);
+    let check = || post("/v1/check", r#"{"attributes": {}}"#);
+    let three = [check(), check(), get("/healthz")].concat();
+    for (requests, count) in [(check(), 1), (get("/readyz"), 1), (three, 3)] {
+        let mut connection = Connection::open(process.check).await;
+        // So that it finds the request and the end behind it at once.
+        process.signal("STOP");
+        connection.write(&requests).await;
+        connection.finish().await;
+        process.signal("CONT");
+        for _ in 0..count {
+            assert_eq!(connection.answer().await.expect("an answer, not the end").status, 200);
+        }
+        assert!(connection.is_closed().await);
+    }
+    process.signal("TERM");
+    assert!(process.end().await.0);
 }
