@@ -125,7 +125,7 @@ fn check_whole(shared: &Shared, limit: &str, attributes: &[(String, String)]) ->
     }
     let of = if attributes.is_empty() { "every counter of the limit" } else { "every counter with these values" };
     Err(Problem::bad_request(format!(
-        "limit {} is counted per {}: give {} as well, or all=true to reset {of}",
+        "limit {} is counted per {}: give {} as well, or all=true (on the command line --all) to reset {of}",
         quoted(limit),
         per.join(", "),
         lacking.join(" and ")

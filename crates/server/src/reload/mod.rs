@@ -199,10 +199,10 @@ impl Reloader {
 
     async fn read(&mut self, shared: &Shared) -> Result<Reloaded, ReloadError> {
         let loaded = self.file.load().await?;
+        shared.door.check(loaded.policy.server.admin_token.as_ref()).map_err(Arc::new)?;
         for warning in &loaded.warnings {
             tracing::warn!("{}", warning.line_of(&self.file.path().display().to_string()));
         }
-        shared.door.check(loaded.policy.server.admin_token.as_ref()).map_err(Arc::new)?;
         Ok(shared.engine.reload(loaded.policy))
     }
 }

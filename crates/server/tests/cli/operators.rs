@@ -102,7 +102,11 @@ fn a_reset_counter_begins_afresh() {
     assert_eq!((server.check(&first), server.check(&second)), (200, 429));
     let partial = ask(&server, &["reset", "per-agent", "--attr", "org=acme"]);
     assert_eq!((partial.code, partial.stdout.as_str()), (1, ""));
-    assert!(partial.stderr.contains("give attr.agent as well, or all=true"), "{}", partial.stderr);
+    assert!(
+        partial.stderr.contains("give attr.agent as well, or all=true (on the command line --all)"),
+        "{}",
+        partial.stderr
+    );
     assert_eq!(server.check(&second), 429);
     let of_org = ask(&server, &["reset", "per-agent", "--attr", "org=other", "--all", "--json"]);
     assert_eq!(of_org.json(), json!({"reset": 0}));
