@@ -10,8 +10,7 @@ use crate::charge::{Charge, Op};
 /// Every integer up to it is exact in a double.
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
-const COUNTER_BYTES: usize = 25;
-const CHARGE_BYTES: usize = 23;
+const CHARGE_BYTES: usize = 5;
 
 /// Requests that one call decides at most: one bit each in a double, and a bound on how long the
 /// server is busy with one script.
@@ -26,18 +25,26 @@ const LAST: u8 = 4;
 pub(super) struct Ask {
     /// The counters, each once.
     pub(super) names: SmallVec<[String; 4]>,
-    counters: SmallVec<[[u8; COUNTER_BYTES]; 4]>,
-    charges: SmallVec<[[u8; CHARGE_BYTES]; 4]>,
+    charges: SmallVec<[AskedCharge; 4]>,
     /// How many numbers come back for it.
     pub(super) numbers: usize,
 }
+
+#[derive(Clone, Debug)]
+struct AskedCharge {
+    flags: u8,
+    rule: RuleBytes,
+    name: u16,
+}
+
+/// A kind and its numbers, as the script reads them.
+type RuleBytes = SmallVec<[u8; 32]>;
 
 impl Ask {
     /// Adds a charge of the counter `name`. `now` is what the server's clock is thought to show.
     pub(super) fn push(&mut self, charge: &Charge<'_>, name: String, now: Timestamp) {
         let at = self.names.iter().position(|known| *known == name).unwrap_or_else(|| {
             self.names.push(name);
-            self.counters.push(counter(charge.algorithm, now));
             self.names.len() - 1
         });
         let mut flags = 0;
@@ -47,15 +54,7 @@ impl Ask {
         if charge.mode == Mode::Enforce {
             flags |= ENFORCE;
         }
-        let (a, b, c, d) = numbers(charge);
-        let mut bytes = [0; CHARGE_BYTES];
-        bytes[0] = flags;
-        bytes[1..3].copy_from_slice(&(at as u16 + 1).to_be_bytes());
-        bytes[3..11].copy_from_slice(&(a as f64).to_be_bytes());
-        bytes[11..19].copy_from_slice(&(b as f64).to_be_bytes());
-        bytes[19..21].copy_from_slice(&c.to_be_bytes());
-        bytes[21..23].copy_from_slice(&d.to_be_bytes());
-        self.charges.push(bytes);
+        self.charges.push(AskedCharge { flags, rule: rule(charge, now), name: at as u16 });
         self.numbers += numbers_found(charge.algorithm);
     }
 }
@@ -65,33 +64,47 @@ impl Ask {
 pub(super) struct Call {
     pub(super) names: Vec<String>,
     places: HashMap<String, u16>,
-    pub(super) counters: Vec<u8>,
-    pub(super) charges: Vec<u8>,
+    rules: HashMap<RuleBytes, u16>,
+    rule_bytes: Vec<u8>,
+    charges: Vec<u8>,
+    requests: u8,
 }
 
 impl Call {
     /// Adds a request behind those that are there.
     pub(super) fn push(&mut self, ask: &Ask) {
         let mut places = SmallVec::<[u16; 4]>::new();
-        for (name, counter) in ask.names.iter().zip(&ask.counters) {
+        for name in &ask.names {
             let next = self.names.len() as u16 + 1;
             let place = *self.places.entry(name.clone()).or_insert(next);
             if place == next {
                 self.names.push(name.clone());
-                self.counters.extend_from_slice(counter);
             }
             places.push(place);
         }
         for (nth, charge) in ask.charges.iter().enumerate() {
-            let began = self.charges.len();
-            self.charges.extend_from_slice(charge);
-            if nth + 1 == ask.charges.len() {
-                self.charges[began] |= LAST;
+            let next = self.rules.len() as u16 + 1;
+            let rule = *self.rules.entry(charge.rule.clone()).or_insert(next);
+            if rule == next {
+                self.rule_bytes.extend_from_slice(&charge.rule);
             }
-            let own = u16::from_be_bytes([charge[1], charge[2]]);
-            let place = places.get(usize::from(own) - 1).copied().unwrap_or(own);
-            self.charges[began + 1..began + 3].copy_from_slice(&place.to_be_bytes());
+            let last = if nth + 1 == ask.charges.len() { LAST } else { 0 };
+            let ([r1, r2], [k1, k2]) = (rule.to_be_bytes(), places[usize::from(charge.name)].to_be_bytes());
+            let bytes: [u8; CHARGE_BYTES] = [charge.flags | last, r1, r2, k1, k2];
+            self.charges.extend_from_slice(&bytes);
         }
+        self.requests += 1;
+    }
+
+    /// How many requests it has.
+    pub(super) fn requests(&self) -> u64 {
+        u64::from(self.requests)
+    }
+
+    /// What the script reads: the rules, then the charges.
+    pub(super) fn blob(&self) -> Vec<u8> {
+        let [high, low] = (self.rules.len() as u16).to_be_bytes();
+        [&[high, low, self.requests], self.rule_bytes.as_slice(), &self.charges].concat()
     }
 }
 
@@ -144,8 +157,9 @@ pub(super) fn stored_numbers(algorithm: &Algorithm, bytes: &[u8]) -> Option<Smal
             let number = |bytes: &[u8]| Some(u64::from(u32::from_be_bytes(bytes.try_into().ok()?)));
             Some(SmallVec::from_slice(&[number(window)?, number(used)?]))
         }
-        (Algorithm::TokenBucket(_), 10) => {
-            let (full_at, ticks) = bytes.split_at(8);
+        (Algorithm::TokenBucket(_), 18) => {
+            // Behind the instant until which it is kept.
+            let (full_at, ticks) = bytes[8..].split_at(8);
             let ticks = u16::from_be_bytes(ticks.try_into().ok()?);
             Some(SmallVec::from_slice(&[double(full_at)?, u64::from(ticks)]))
         }
@@ -154,40 +168,39 @@ pub(super) fn stored_numbers(algorithm: &Algorithm, bytes: &[u8]) -> Option<Smal
     }
 }
 
-fn counter(algorithm: &Algorithm, now: Timestamp) -> [u8; COUNTER_BYTES] {
-    let window_us = algorithm.window().as_micros();
-    let (kind, numbers) = match algorithm {
-        Algorithm::FixedWindow(_) => (1, [window_us, 0, 0]),
-        Algorithm::SlidingCounter(_) => (2, [window_us, 0, 0]),
+/// A charge's rule: its kind, what its counter is read by, what is asked for and the most there may be.
+fn rule(charge: &Charge<'_>, now: Timestamp) -> RuleBytes {
+    let mut bytes = RuleBytes::new();
+    let mut write = |kind: u8, numbers: &[u64]| {
+        bytes.push(kind);
+        for number in numbers {
+            bytes.extend_from_slice(&(*number as f64).to_be_bytes());
+        }
+    };
+    let (units, capacity) = (charge.cost.units(), charge.algorithm.capacity().min(NUMBER_MAX));
+    let asked = units.min(capacity + 1);
+    let window_us = charge.algorithm.window().as_micros();
+    match charge.algorithm {
+        Algorithm::FixedWindow(_) => write(1, &[window_us, asked, capacity]),
+        Algorithm::SlidingCounter(_) => write(3, &[window_us, asked, capacity]),
+        Algorithm::SlidingWindow(_) => write(5, &[window_us, asked, capacity]),
         Algorithm::Calendar(rule) => {
             let (starts, ends) = rule.civil().around(now);
             let (_, next_ends) = rule.civil().around(ends);
-            (3, [starts.as_micros(), ends.as_micros(), next_ends.as_micros()])
+            write(4, &[starts.as_micros(), ends.as_micros(), next_ends.as_micros(), asked, capacity]);
         }
-        Algorithm::TokenBucket(rule) => (4, [rule.unit().1, 0, 0]),
-        Algorithm::SlidingWindow(_) => (5, [window_us, 0, 0]),
-    };
-    let mut bytes = [0; COUNTER_BYTES];
-    bytes[0] = kind;
-    for (nth, number) in numbers.into_iter().enumerate() {
-        bytes[1 + nth * 8..9 + nth * 8].copy_from_slice(&(number as f64).to_be_bytes());
+        Algorithm::TokenBucket(rule) => {
+            let (token_ticks, ticks_per_us) = rule.unit();
+            let split = |tokens: u64| {
+                let ticks = tokens.saturating_mul(token_ticks);
+                (ticks / ticks_per_us, (ticks % ticks_per_us) as u16)
+            };
+            let (full_us, full_ticks) = split(rule.capacity());
+            let (us, ticks) = if units > rule.capacity() { (NUMBER_MAX, 0) } else { split(units) };
+            write(2, &[ticks_per_us, us, full_us]);
+            bytes.extend_from_slice(&ticks.to_be_bytes());
+            bytes.extend_from_slice(&full_ticks.to_be_bytes());
+        }
     }
     bytes
-}
-
-/// What a charge asks for: units and quota of a window; of a bucket, both in µs and ticks.
-fn numbers(charge: &Charge<'_>) -> (u64, u64, u16, u16) {
-    let (units, capacity) = (charge.cost.units(), charge.algorithm.capacity());
-    let Algorithm::TokenBucket(rule) = charge.algorithm else {
-        let capacity = capacity.min(NUMBER_MAX);
-        return (units.min(capacity + 1), capacity, 0, 0);
-    };
-    let (token_ticks, ticks_per_us) = rule.unit();
-    let split = |tokens: u64| {
-        let ticks = tokens.saturating_mul(token_ticks);
-        (ticks / ticks_per_us, (ticks % ticks_per_us) as u16)
-    };
-    let (full_us, full_ticks) = split(rule.capacity());
-    let (us, ticks) = if units > capacity { (NUMBER_MAX, 0) } else { split(units) };
-    (us, full_us, ticks, full_ticks)
 }

@@ -104,14 +104,15 @@ impl Queue {
         let mut call = Call::default();
         call.push(ask);
         let (now, keep_ms) = (now.as_micros().to_string(), keep_ms.to_string());
-        let reply = run(&self.link, &call, 1, &[now.as_bytes(), keep_ms.as_bytes()], deadline).await?;
+        let clock = Some([now.as_bytes(), keep_ms.as_bytes()]);
+        let reply = run(&self.link, &call, clock, deadline).await?;
         answer(&reply, 0, 0, ask)
     }
 
     async fn call_alone(&self, ask: &Ask, deadline: Instant) -> Result<Answer, Failure> {
         let mut call = Call::default();
         call.push(ask);
-        let reply = run(&self.link, &call, 1, &[b""], deadline).await?;
+        let reply = run(&self.link, &call, None, deadline).await?;
         answer(&reply, 0, 0, ask)
     }
 
@@ -125,7 +126,7 @@ impl Queue {
             for one in &group {
                 call.push(&one.ask);
             }
-            let reply = run(&self.link, &call, group.len(), &[b""], deadline).await;
+            let reply = run(&self.link, &call, None, deadline).await;
             let mut from = 0;
             for (nth, one) in group.into_iter().enumerate() {
                 let own = match &reply {
@@ -181,14 +182,18 @@ impl Drop for Place<'_> {
     }
 }
 
-async fn run(link: &Link, call: &Call, requests: usize, clock: &[&[u8]], deadline: Instant) -> Result<Reply, Failure> {
+async fn run(link: &Link, call: &Call, clock: Option<[&[u8]; 2]>, deadline: Instant) -> Result<Reply, Failure> {
     let tally = link.tally();
     let mut connection = link.connection(deadline).await.map_err(Failure::Fault)?;
     Tally::add(&tally.calls, 1);
-    Tally::add(&tally.requests, requests as u64);
-    let mut arguments: Vec<&[u8]> = vec![&call.counters, &call.charges];
-    arguments.extend(clock);
-    let running = CHARGE.run(&mut connection.inner, &call.names, &arguments);
+    Tally::add(&tally.requests, call.requests());
+    let blob = call.blob();
+    let arguments: [&[u8]; 3] = match clock {
+        Some([now, keep_ms]) => [now, &blob, keep_ms],
+        None => [b"", &blob, b""],
+    };
+    let arguments = if clock.is_some() { &arguments[..] } else { &arguments[..2] };
+    let running = CHARGE.run(&mut connection.inner, &call.names, arguments);
     let fault = match timeout_at(deadline, running).await {
         Ok(Ok(value)) => match numbers(value).as_deref() {
             Some([-1, now]) => {

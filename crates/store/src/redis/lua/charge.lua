@@ -3,10 +3,11 @@
 -- at all. The rules are those of tidegate-core; its tests compare both, step by step.
 --
 -- KEYS     the counters, each once
--- ARGV[1]  25 bytes a counter: kind, then three numbers of that kind (see `open`)
--- ARGV[2]  23 bytes a charge: flags, counter, then four numbers of the counter's kind (see `admits`)
--- ARGV[3]  the instant, or '' for this server's clock
--- ARGV[4]  with an instant: how long counters are kept, in ms
+-- ARGV[1]  the instant, or '' for this server's clock
+-- ARGV[2]  what is asked, in bytes: how many rules (2), how many requests (1); the rules, each a kind (1)
+--          and its numbers (see the loop that reads them); the charges, 5 bytes each: flags (1), rule (2),
+--          counter (2)
+-- ARGV[3]  with an instant: how long counters are kept, in ms
 --
 -- All times are microseconds since the Unix epoch; every number is an integer below 2^53, exact in a
 -- double. Everything is read and decided before anything is written, and no write can fail for its
@@ -15,318 +16,379 @@
 -- Returns the instant, how many broken counters were mended, a bit for each admitted request; then for
 -- each charge what it found: the state of its counter (two numbers, three for a sliding counter or a
 -- calendar), or of a log the units used, the oldest entry, the log's own time, the wait, the wait for one
--- unit, and that before the request. If the instant is in none of the given calendar periods, only -1 and the instant.
+-- unit, and that before the request. If the instant is in none of the given calendar periods, only -1 and
+-- the instant.
+--
+-- The server runs the whole text for each call: functions are made only where they are needed, since
+-- making one costs as much as a few of its calls; tables are made with room for the usual four, since
+-- growing costs as much as making; and the two usual kinds are written out in the loop.
 
-local FIXED, COUNTER, CALENDAR, BUCKET, LOG = 1, 2, 3, 4, 5
+local FIXED, BUCKET, COUNTER, CALENDAR, LOG = 1, 2, 3, 4, 5
 local TAKE, ENFORCE, LAST = 1, 2, 4
 
-local call, pcall = redis.call, redis.pcall
-local read, write = struct.unpack, struct.pack
-local floor, ceil = math.floor, math.ceil
+local call = redis.call
+local byte, read, write = string.byte, struct.unpack, struct.pack
 
-local now, given = tonumber(ARGV[3]), true
+local now, keep_ms = tonumber(ARGV[1]), ARGV[3]
 if not now then
   local time = call('TIME')
-  now, given = time[1] * 1000000 + time[2], false
+  now = time[1] * 1000000 + time[2]
 end
 
--- Of each counter: its kind, what it was called with, and its state as the charges so far left it.
-local kinds, p1, p2, p3 = {}, {}, {}, {}
-local s1, s2, s3 = {}, {}, {}
-local was_there, is_changed = {}, {}
-local mended = 0
-
--- A value that outlived its window by a second had no expiry; the next write gives it one.
-local function mended_if_stale(i, ends)
-  if was_there[i] and not given and ends + 1000000 < now then mended = mended + 1 end
-end
-
--- x·y ≤ u·v, exactly: products as unevaluated sums of two doubles (Dekker, "A floating-point technique
--- for extending the available precision", 1971).
-local function product(x, y)
-  local p = x * y
-  local t = 134217729 * x
-  local x1 = t - (t - x)
-  local x2 = x - x1
-  t = 134217729 * y
-  local y1 = t - (t - y)
-  local y2 = y - y1
-  return p, ((x1 * y1 - p) + x1 * y2 + x2 * y1) + x2 * y2
-end
-
-local function product_at_most(x, y, u, v)
-  local high, low = product(x, y)
-  local high_most, low_most = product(u, v)
-  return high < high_most or (high == high_most and low <= low_most)
-end
-
--- A log is a list: an entry that has left (or stood for the time before), then those in the window, each
--- with its instant and the units taken up to and with it. `logs[i]` says where the window begins.
-local logs = {}
-
-local function entry(i, at)
-  return read('>I7I6', call('LINDEX', KEYS[i], at))
-end
-
--- The first place in first..last whose entry passes; last + 1 if none does. Passing is monotone.
-local function first_place(i, first, last, passes)
-  while first <= last do
-    local middle = floor((first + last) / 2)
-    if passes(entry(i, middle)) then last = middle - 1 else first = middle + 1 end
-  end
-  return first
-end
-
-local function open_log(i, window)
-  local log = {base = 0, first = 1, last = 0, at = now, oldest = 0, units = 0, newest = -1}
-  logs[i] = log
-  s1[i] = 0
-  local size = pcall('LLEN', KEYS[i])
-  if size == 0 then return end
-  local left, newest = pcall('LINDEX', KEYS[i], 0), pcall('LINDEX', KEYS[i], -1)
-  if size == 1 or #left ~= 13 or #newest ~= 13 then
-    -- Another type's, or not a log: `#` of an error is 0.
-    mended = mended + 1
-    log.is_broken = true
-    return
-  end
-  was_there[i] = true
-  log.last = size - 1
-  local base, sum
-  left, base = read('>I7I6', left)
-  newest, sum = read('>I7I6', newest)
-  log.at = math.max(now, newest, left + window)
-  log.newest, log.sum, log.base = newest, sum, base
-  mended_if_stale(i, newest + window)
-  local horizon = log.at - window
-  if newest <= horizon then
-    log.first, log.base = size, sum
-    return
-  end
-  local oldest, after = entry(i, 1)
-  if oldest <= horizon then
-    log.first = first_place(i, 2, log.last, function(at) return at > horizon end)
-    local _, gone = entry(i, log.first - 1)
-    log.base = gone
-    oldest, after = entry(i, log.first)
-  end
-  s1[i], log.oldest, log.units = sum - log.base, oldest, after - log.base
-end
-
--- How long until `units` more than what is free have left a log.
-local function log_wait(i, units)
-  local log, window = logs[i], p1[i]
-  if units <= log.units then return log.oldest + window - log.at end
-  local place = first_place(i, log.first, log.last, function(_, sum) return sum - log.base >= units end)
-  if place > log.last then return window end
-  local at = entry(i, place)
-  return at + window - log.at
-end
-
--- Reads a counter; false if a calendar period for this instant was not given.
-local function open(i, kind, a, b, c, value)
-  kinds[i], p1[i], p2[i], p3[i] = kind, a, b, c
-  was_there[i] = value and true
+-- The rules: of a window its length, the units asked for, and the most there may be; of a bucket the ticks
+-- in a microsecond, what is asked for and the most there may be, each in whole microseconds and ticks; of
+-- a calendar two periods, [a, b) and [b, c), the units and the most.
+local blob = ARGV[2]
+local kinds, lengths, costs, quotas = {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}
+local ticks, tick_quotas, others
+local high, low, requests = byte(blob, 1, 3)
+local at = 4
+for r = 1, high * 256 + low do
+  local kind = byte(blob, at)
+  kinds[r] = kind
   if kind == FIXED then
-    -- a: the window.
-    local window, used = 0, 0
-    if value then
-      if #value == 8 then window, used = read('>I4I4', value) else mended = mended + 1 end
-      mended_if_stale(i, (window + 1) * a)
-    end
-    local current = floor(now / a)
-    if window < current then window, used = current, 0 end
-    s1[i], s2[i], s3[i] = window, used, 0
+    lengths[r], costs[r], quotas[r], at = read('>ddd', blob, at + 1)
   elseif kind == BUCKET then
-    -- a: ticks a microsecond.
-    local full_at, ticks = 0, 0
-    if value then
-      if #value == 10 then full_at, ticks = read('>dI2', value) else mended = mended + 1 end
-      mended_if_stale(i, full_at)
-    end
-    if full_at < now then full_at, ticks = now, 0 end
-    s1[i], s2[i], s3[i] = full_at, ticks, 0
-  elseif kind == COUNTER then
-    -- a: the window.
-    local window, previous, used = 0, 0, 0
-    if value then
-      if #value == 24 then window, previous, used = read('>ddd', value) else mended = mended + 1 end
-      mended_if_stale(i, (window + 2) * a)
-    end
-    local current = floor(now / a)
-    if window < current then
-      previous = window + 1 == current and used or 0
-      window, used = current, 0
-    end
-    s1[i], s2[i], s3[i] = window, previous, used
+    if not ticks then ticks, tick_quotas = {0, 0, 0, 0}, {0, 0, 0, 0} end
+    lengths[r], costs[r], quotas[r], ticks[r], tick_quotas[r], at = read('>dddI2I2', blob, at + 1)
   elseif kind == CALENDAR then
-    -- a, b, c: two periods, [a, b) and [b, c).
-    local starts, ends, used = 0, 0, 0
-    if value then
-      if #value == 24 then starts, ends, used = read('>ddd', value) else mended = mended + 1 end
-      mended_if_stale(i, ends)
-    end
-    if now >= ends then
-      if now < a or now >= c then return false end
-      if now < b then starts, ends = a, b else starts, ends = b, c end
-      used = 0
-    end
-    s1[i], s2[i], s3[i] = starts, ends, used
+    others = others or {}
+    local period = {}
+    period[1], period[2], period[3], costs[r], quotas[r], at = read('>ddddd', blob, at + 1)
+    others[r] = period
   else
-    -- a: the window.
-    open_log(i, a)
-  end
-  return true
-end
-
--- Windows: a units, of at most b. Buckets: a µs and c ticks, of at most b µs and d ticks.
-local function admits(i, a, b, c, d)
-  local kind = kinds[i]
-  if a == 0 and c == 0 then return true end
-  if kind == FIXED then return a <= b - s2[i] end
-  if kind == BUCKET then
-    local ticks = s2[i] + c
-    local wanted = s1[i] - now + a
-    if ticks >= p1[i] then ticks, wanted = ticks - p1[i], wanted + 1 end
-    return wanted < b or (wanted == b and ticks <= d)
-  end
-  if kind == COUNTER then
-    local free = b - s3[i] - a
-    if free < 0 then return false end
-    if s2[i] <= free then return true end
-    local in_view = p1[i] - math.max(0, now - s1[i] * p1[i])
-    return product_at_most(s2[i], in_view, free, p1[i])
-  end
-  if kind == CALENDAR then return a <= b - s3[i] end
-  return a <= b - s1[i]
-end
-
-local function take(i, a, c)
-  local kind = kinds[i]
-  if kind == FIXED then
-    s2[i] = s2[i] + a
-  elseif kind == BUCKET then
-    local full_at, ticks = s1[i] + a, s2[i] + c
-    if ticks >= p1[i] then full_at, ticks = full_at + 1, ticks - p1[i] end
-    s1[i], s2[i] = full_at, ticks
-  elseif kind == LOG then
-    local log = logs[i]
-    if s1[i] == 0 then log.oldest, log.units = log.at, 0 end
-    if log.oldest == log.at then log.units = log.units + a end
-    s1[i] = s1[i] + a
-  else
-    s3[i] = s3[i] + a
+    others = others or {}
+    lengths[r], costs[r], quotas[r], at = read('>ddd', blob, at + 1)
   end
 end
 
-local reply = {now, 0, 0}
-local filled = 3
-
--- Says what a charge finds.
-local function find(i, a, b, request)
-  local kind, n = kinds[i], filled
-  reply[n + 1], reply[n + 2] = s1[i], s2[i]
-  if kind == FIXED or kind == BUCKET then
-    filled = n + 2
-  elseif kind ~= LOG then
-    reply[n + 3] = s3[i]
-    filled = n + 3
-  else
-    local log, used = logs[i], s1[i]
-    if log.request ~= request then log.request, log.before = request, used end
-    reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5], reply[n + 6] = log.oldest, log.at, 0, 0, 0
-    if a > b - used and a <= b and a > 0 then reply[n + 4] = log_wait(i, used + a - b) end
-    if used > b and b > 0 then reply[n + 5] = log_wait(i, used + 1 - b) end
-    if log.before > b and b > 0 then reply[n + 6] = log_wait(i, log.before + 1 - b) end
-    filled = n + 6
-  end
-end
-
-local function set(i, value, ends)
-  if not was_there[i] and call('EXISTS', KEYS[i]) == 1 then mended = mended + 1 end
-  if given then
-    call('SET', KEYS[i], value, 'PX', ARGV[4])
-  else
-    call('SET', KEYS[i], value, 'PXAT', ceil(ends / 1000))
-  end
-end
-
-local function save_log(i)
-  local log, key, window = logs[i], KEYS[i], p1[i]
-  if log.is_broken then call('DEL', key) end
-  local sum = log.base + s1[i]
-  if log.newest == log.at and log.first <= log.last then
-    call('LSET', key, -1, write('>I7I6', log.at, sum))
-  else
-    if log.last == 0 then call('RPUSH', key, write('>I7I6', math.max(0, log.at - window), log.base)) end
-    call('RPUSH', key, write('>I7I6', log.at, sum))
-  end
-  if log.first > 1 then call('LPOP', key, log.first - 1) end
-  if given then
-    call('PEXPIRE', key, ARGV[4])
-  else
-    call('PEXPIREAT', key, ceil((log.at + window) / 1000))
-  end
-end
-
-local function save(i)
-  local kind = kinds[i]
-  if kind == FIXED then
-    set(i, write('>I4I4', s1[i], s2[i]), (s1[i] + 1) * p1[i])
-  elseif kind == BUCKET then
-    set(i, write('>dI2', s1[i], s2[i]), s1[i] + (s2[i] > 0 and 1 or 0))
-  elseif kind == COUNTER then
-    set(i, write('>ddd', s1[i], s2[i], s3[i]), (s1[i] + 2) * p1[i])
-  elseif kind == CALENDAR then
-    set(i, write('>ddd', s1[i], s2[i], s3[i]), s2[i])
-  else
-    save_log(i)
-  end
-end
-
+-- Of each counter: its state as the charges so far left it, the rule that writes it if it has changed, and
+-- whether it goes on in its window, so that its expiry stands.
 local values = call('MGET', unpack(KEYS))
-for i = 1, #KEYS do
-  local kind, a, b, c = read('>Bddd', ARGV[1], (i - 1) * 25 + 1)
-  if not open(i, kind, a, b, c, values[i]) then return {-1, now} end
-end
+local s1, s2 = {false, false, false, false}, {false, false, false, false}
+local changed, stands, s3 = {false, false, false, false}, {false, false, false, false}
+local mended = 0
+local reply, filled = {now, 0, 0, 0, 0, 0, 0, 0, 0}, 3
 
-local admitted, bit = 0, 1
-local takes, refused = {}, false
-local count = #ARGV[2] / 23
-for n = 0, count - 1 do
-  local flags, i, a, b, c, d = read('>BI2ddI2I2', ARGV[2], n * 23 + 1)
-  local last = flags >= LAST
-  if last then flags = flags - LAST end
-  local enforced = flags >= ENFORCE
-  if enforced then flags = flags - ENFORCE end
-  find(i, a, b, bit)
-  if admits(i, a, b, c, d) then
-    if flags == TAKE and (a > 0 or c > 0) then
-      -- Taken for the charges of the same request that come after it, and given back if one refuses.
-      takes[#takes + 1] = {i, s1[i], s2[i], s3[i], is_changed[i], logs[i] and logs[i].oldest, logs[i] and logs[i].units}
-      take(i, a, c)
-      is_changed[i] = true
-    end
-  elseif enforced then
-    refused = true
+local open_other, admits_other, take_other, save_log
+if others then
+  s3 = {}
+  local logs = {}
+
+  -- x·y ≤ u·v, exactly: products as unevaluated sums of two doubles (Dekker, "A floating-point technique
+  -- for extending the available precision", 1971).
+  local function product(x, y)
+    local p = x * y
+    local t = 134217729 * x
+    local x1 = t - (t - x)
+    local x2 = x - x1
+    t = 134217729 * y
+    local y1 = t - (t - y)
+    local y2 = y - y1
+    return p, ((x1 * y1 - p) + x1 * y2 + x2 * y1) + x2 * y2
   end
-  if last then
-    if refused then
-      for t = #takes, 1, -1 do
-        local undo = takes[t]
-        local j = undo[1]
-        s1[j], s2[j], s3[j], is_changed[j] = undo[2], undo[3], undo[4], undo[5]
-        if logs[j] then logs[j].oldest, logs[j].units = undo[6], undo[7] end
+
+  local function product_at_most(x, y, u, v)
+    local high, low = product(x, y)
+    local high_most, low_most = product(u, v)
+    return high < high_most or (high == high_most and low <= low_most)
+  end
+
+  -- A log is a list: an entry that has left (or stood for the time before), then those in the window, each
+  -- with its instant and the units taken up to and with it. `first` is where the window begins.
+  local function entry(i, place)
+    return read('>I7I6', call('LINDEX', KEYS[i], place))
+  end
+
+  -- The first place in first..last whose entry passes; last + 1 if none does. Passing is monotone.
+  local function first_place(i, first, last, passes)
+    while first <= last do
+      local middle = math.floor((first + last) / 2)
+      if passes(entry(i, middle)) then last = middle - 1 else first = middle + 1 end
+    end
+    return first
+  end
+
+  local function open_log(i, window)
+    local log = {base = 0, first = 1, last = 0, at = now, oldest = 0, newest = -1, window = window}
+    logs[i] = log
+    -- Units in the window, and of its oldest entry.
+    s1[i], s2[i], s3[i] = 0, 0, 0
+    local size = redis.pcall('LLEN', KEYS[i])
+    if size == 0 then return end
+    local left, newest = redis.pcall('LINDEX', KEYS[i], 0), redis.pcall('LINDEX', KEYS[i], -1)
+    if size == 1 or #left ~= 13 or #newest ~= 13 then
+      -- Another type's, or not a log: `#` of an error is 0.
+      mended = mended + 1
+      log.is_broken = true
+      return
+    end
+    log.last = size - 1
+    local base, sum
+    left, base = read('>I7I6', left)
+    newest, sum = read('>I7I6', newest)
+    log.at = math.max(now, newest, left + window)
+    log.newest, log.base = newest, base
+    if not keep_ms and newest + window + 1000000 < now then mended = mended + 1 end
+    local horizon = log.at - window
+    if newest <= horizon then
+      log.first, log.base = size, sum
+      return
+    end
+    local oldest, after = entry(i, 1)
+    if oldest <= horizon then
+      log.first = first_place(i, 2, log.last, function(instant) return instant > horizon end)
+      local _, gone = entry(i, log.first - 1)
+      log.base = gone
+      oldest, after = entry(i, log.first)
+    end
+    s1[i], log.oldest, s3[i] = sum - log.base, oldest, after - log.base
+  end
+
+  -- How long until `units` more than what is free have left a log.
+  local function log_wait(i, units)
+    local log = logs[i]
+    if units <= s3[i] then return log.oldest + log.window - log.at end
+    local place = first_place(i, log.first, log.last, function(_, sum) return sum - log.base >= units end)
+    if place > log.last then return log.window end
+    local instant = entry(i, place)
+    return instant + log.window - log.at
+  end
+
+  -- Reads a counter; false if a calendar period for this instant was not given.
+  function open_other(i, r)
+    local kind, value = kinds[r], values[i]
+    if kind == LOG then
+      open_log(i, lengths[r])
+      return true
+    end
+    local one, two, three = 0, 0, 0
+    if value then
+      if #value == 24 then one, two, three = read('>ddd', value) else mended = mended + 1 end
+    end
+    if kind == COUNTER then
+      -- The window's number, units in the one before, units in it.
+      local window = lengths[r]
+      local current = (now - now % window) / window
+      if one < current then
+        if one > 0 and not keep_ms and (one + 2) * window + 1000000 < now then mended = mended + 1 end
+        one, two, three = current, one + 1 == current and three or 0, 0
+      else
+        stands[i] = true
       end
     else
-      admitted = admitted + bit
+      -- Begin and end of the period, units in it.
+      if now < two then
+        stands[i] = true
+      else
+        if two > 0 and not keep_ms and two + 1000000 < now then mended = mended + 1 end
+        local period = others[r]
+        if now < period[1] or now >= period[3] then return false end
+        if now < period[2] then one, two = period[1], period[2] else one, two = period[2], period[3] end
+        three = 0
+      end
     end
-    takes, refused, bit = {}, false, bit * 2
+    s1[i], s2[i], s3[i] = one, two, three
+    return true
+  end
+
+  -- Says what a charge finds, and whether it is admitted.
+  function admits_other(i, r, request)
+    local kind, a, b = kinds[r], costs[r], quotas[r]
+    local n = filled
+    if kind == LOG then
+      local log, used = logs[i], s1[i]
+      if log.request ~= request then log.request, log.before = request, used end
+      reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5], reply[n + 6] =
+        used, log.oldest, log.at, 0, 0, 0
+      filled = n + 6
+      if a > b - used and a <= b and a > 0 then reply[n + 4] = log_wait(i, used + a - b) end
+      if used > b and b > 0 then reply[n + 5] = log_wait(i, used + 1 - b) end
+      if log.before > b and b > 0 then reply[n + 6] = log_wait(i, log.before + 1 - b) end
+      return a == 0 or a <= b - used
+    end
+    local used = s3[i]
+    reply[n + 1], reply[n + 2], reply[n + 3] = s1[i], s2[i], used
+    filled = n + 3
+    if a == 0 then return true end
+    if kind == CALENDAR then return a <= b - used end
+    local free, before, window = b - used - a, s2[i], lengths[r]
+    if free < 0 then return false end
+    if before <= free then return true end
+    return product_at_most(before, window - math.max(0, now - s1[i] * window), free, window)
+  end
+
+  function take_other(i, r)
+    if kinds[r] == LOG then
+      local log = logs[i]
+      if s1[i] == 0 then log.oldest, s3[i] = log.at, 0 end
+      if log.oldest == log.at then s3[i] = s3[i] + costs[r] end
+      s1[i] = s1[i] + costs[r]
+    else
+      s3[i] = s3[i] + costs[r]
+    end
+  end
+
+  function save_log(i)
+    local log, key, window = logs[i], KEYS[i], logs[i].window
+    if log.is_broken then call('DEL', key) end
+    local sum = log.base + s1[i]
+    if log.newest == log.at and log.first <= log.last then
+      call('LSET', key, -1, write('>I7I6', log.at, sum))
+    else
+      if log.last == 0 then call('RPUSH', key, write('>I7I6', math.max(0, log.at - window), log.base)) end
+      call('RPUSH', key, write('>I7I6', log.at, sum))
+    end
+    if log.first > 1 then call('LPOP', key, log.first - 1) end
+    if keep_ms then
+      call('PEXPIRE', key, keep_ms)
+    else
+      call('PEXPIREAT', key, math.ceil((log.at + window) / 1000))
+    end
   end
 end
 
-for i = 1, #KEYS do
-  if is_changed[i] then save(i) end
+-- What to give back if a request of several is refused.
+local takes, undo = 0, requests > 1 and {} or nil
+local admitted, bit, refused = 0, 1, false
+
+for place = at, #blob, 5 do
+  local flags, r1, r2, k1, k2 = byte(blob, place, place + 4)
+  local r, i = r1 * 256 + r2, k1 * 256 + k2
+  local kind, a, b = kinds[r], costs[r], quotas[r]
+  local admits
+  if kind == FIXED then
+    local used = s2[i]
+    if not used then
+      local length, value = lengths[r], values[i]
+      local window = (now - now % length) / length
+      used = 0
+      if value then
+        if #value == 8 then
+          local stored, units = read('>I4I4', value)
+          if stored >= window then
+            window, used, stands[i] = stored, units, true
+          elseif not keep_ms and (stored + 1) * length + 1000000 < now then
+            -- What outlived its window by a second had no expiry; the next write gives it one.
+            mended = mended + 1
+          end
+        else
+          mended = mended + 1
+        end
+      end
+      s1[i], s2[i] = window, used
+    end
+    reply[filled + 1], reply[filled + 2] = s1[i], used
+    filled = filled + 2
+    admits = a <= b - used or a == 0
+  elseif kind == BUCKET then
+    local full_at = s1[i]
+    if not full_at then
+      local value = values[i]
+      full_at, s2[i] = now, 0
+      if value then
+        if #value == 18 then
+          local kept_until, stored, part = read('>ddI2', value)
+          if stored >= now then full_at, s2[i] = stored, part end
+          if kept_until > now then
+            stands[i] = kept_until
+          elseif not keep_ms and kept_until + 1000000 < now then
+            mended = mended + 1
+          end
+        else
+          mended = mended + 1
+        end
+      end
+      s1[i] = full_at
+    end
+    reply[filled + 1], reply[filled + 2] = full_at, s2[i]
+    filled = filled + 2
+    local wanted, part = full_at - now + a, s2[i] + ticks[r]
+    if part >= lengths[r] then wanted, part = wanted + 1, part - lengths[r] end
+    admits = wanted < b or (wanted == b and part <= tick_quotas[r]) or (a == 0 and ticks[r] == 0)
+  else
+    if not s1[i] and not open_other(i, r) then return {-1, now} end
+    admits = admits_other(i, r, bit)
+  end
+
+  local is_last = flags >= LAST
+  if is_last then flags = flags - LAST end
+  if admits then
+    if flags % 2 == TAKE and (a > 0 or (ticks and ticks[r] and ticks[r] > 0)) then
+      -- Taken for the charges that come after it.
+      if undo then
+        undo[takes + 1], undo[takes + 2], undo[takes + 3], undo[takes + 4], undo[takes + 5] =
+          i, s1[i], s2[i], s3 and s3[i] or 0, changed[i] or 0
+        takes = takes + 5
+      end
+      if kind == FIXED then
+        s2[i] = s2[i] + a
+      elseif kind == BUCKET then
+        local full_at, part = s1[i] + a, s2[i] + ticks[r]
+        if part >= lengths[r] then full_at, part = full_at + 1, part - lengths[r] end
+        s1[i], s2[i] = full_at, part
+      else
+        take_other(i, r)
+      end
+      changed[i] = r
+    end
+  elseif flags >= ENFORCE then
+    refused = true
+  end
+  if is_last then
+    if not refused then
+      admitted = admitted + bit
+    elseif undo then
+      for t = takes - 4, 1, -5 do
+        local j = undo[t]
+        s1[j], s2[j] = undo[t + 1], undo[t + 2]
+        if s3 and s3[j] then s3[j] = undo[t + 3] end
+        changed[j] = undo[t + 4] > 0 and undo[t + 4] or nil
+      end
+    end
+    takes, refused, bit = 0, false, bit * 2
+  end
+end
+
+if admitted > 0 then
+  -- Limits of one window end together, and writing a number costs as much as the call.
+  local written, text
+  for i = 1, #KEYS do
+    local r = changed[i]
+    if r then
+      local kind, key = kinds[r], KEYS[i]
+      local place, part, value, ends
+      if kind == FIXED then
+        place, part = 4, write('>I4', s2[i])
+        if not stands[i] then value, ends = write('>I4', s1[i]), (s1[i] + 1) * lengths[r] end
+      elseif kind == BUCKET then
+        -- Full again a little later each time: it is kept for a refill longer than it must be, so that its
+        -- expiry has to be moved once in a refill only.
+        place, part = 8, write('>dI2', s1[i], s2[i])
+        if not stands[i] or s1[i] >= stands[i] then
+          ends = s1[i] + quotas[r] + 1
+          value = write('>d', ends)
+        end
+      elseif kind == LOG then
+        save_log(i)
+      else
+        place, part = 16, write('>d', s3[i])
+        if not stands[i] then
+          value, ends = write('>dd', s1[i], s2[i]), kind == COUNTER and (s1[i] + 2) * lengths[r] or s2[i]
+        end
+      end
+      if value then
+        if not values[i] and call('EXISTS', key) == 1 then mended = mended + 1 end
+        if ends ~= written then
+          written, text = ends, string.format('%.0f', (ends + 999 - (ends + 999) % 1000) / 1000)
+        end
+        call('SET', key, value .. part, keep_ms and 'PX' or 'PXAT', keep_ms or text)
+      elseif part then
+        -- In a window that goes on: the expiry stands.
+        call('SETRANGE', key, place, part)
+      end
+    end
+  end
 end
 
 reply[2], reply[3] = mended, admitted
