@@ -1,7 +1,7 @@
 # `make` or `make help` lists what there is to do.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt bench soak
+.PHONY: help run test lint fmt bench bench-redis soak
 
 help: ## List what there is to do
 	@printf 'Tidegate: a rate limiter and quota engine for AI gateways.\n\n'
@@ -12,6 +12,7 @@ help: ## List what there is to do
 	@printf '  make fmt    format the code\n'
 	@printf '  make bench  measure it beside other rate limiters (some minutes)\n'
 	@printf '              (options: make bench ARGS="--quick")\n'
+	@printf '  make bench-redis  what the shared store costs a Redis (some minutes)\n'
 	@printf '  make soak   the randomised tests at large volumes (an hour or so)\n\n'
 	@printf 'Rust and Python 3 are needed; README.md says more.\n'
 
@@ -29,6 +30,10 @@ fmt: ## Format
 
 bench: ## Measure
 	cargo run --release --locked --package tidegate-bench -- $(ARGS)
+
+bench-redis: ## The shared store
+	@scripts/setup.sh servers
+	cargo run --release --locked --package tidegate-bench --bin shared_store -- $(ARGS)
 
 soak: ## Large volumes
 	@scripts/soak.sh

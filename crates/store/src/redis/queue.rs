@@ -1,9 +1,9 @@
 //! Requests on their way to the server: one call each while few are on their way, several in a call when
 //! many are.
 //!
-//! At most [`CALLS_MAX`] calls are under way at a time. A request that finds a place free goes at once,
-//! alone. The others wait in line, and each call that ends takes the next up to 32 of them along, first
-//! come first served: the wait added is at most the time that one call takes, for each 256 in front.
+//! At most four calls are under way at a time. A request that finds a place free goes at once, alone. The
+//! others wait in line, and each call that ends takes the next up to 32 of them along, first come first
+//! served: the wait added is at most the time that one call takes, for each 128 in front.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use super::script::CHARGE;
 use super::tally::Tally;
 
 /// Calls under way at a time.
-const CALLS_MAX: usize = 8;
+const CALLS_MAX: usize = 4;
 /// Requests that wait at most; more are refused at once, as by a server that does not answer.
 const WAITING_MAX: usize = 65_536;
 
