@@ -1,6 +1,7 @@
 //! The engine on a shared store: real servers, and their end.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops, and says where")]
 
+mod deny_memory;
 mod outage;
 
 use std::time::Duration;

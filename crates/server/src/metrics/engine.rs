@@ -102,6 +102,7 @@ fn encode_shared_store(engine: &Engine, encoder: &mut DescriptorEncoder<'_>) -> 
         ("shared_store_connections", "Connections made to the shared store", counts.connections),
         ("shared_store_calls", "Calls of the script that charges", counts.calls),
         ("shared_store_requests", "Requests in those calls", counts.requests),
+        ("shared_store_denied_from_memory", "Refusals that needed no call", counts.denied_from_memory),
         ("shared_store_mended", "Counters that were found broken and made anew", counts.mended),
     ] {
         let counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;

@@ -59,6 +59,21 @@ impl Ask {
     }
 }
 
+impl Ask {
+    /// What is asked, as bytes: equal for equal questions only.
+    pub(super) fn question(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(256);
+        for AskedCharge { flags, rule, name } in &self.charges {
+            bytes.extend_from_slice(&[*flags, rule.len() as u8]);
+            bytes.extend_from_slice(rule);
+            // Names hold no zero byte.
+            bytes.extend_from_slice(self.names[usize::from(*name)].as_bytes());
+            bytes.push(0);
+        }
+        bytes
+    }
+}
+
 /// Several requests in one call of the script.
 #[derive(Debug, Default)]
 pub(super) struct Call {

@@ -9,17 +9,22 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, RedisError};
 use std::hash::BuildHasher;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::denied::Denied;
 use super::fault::Fault;
 use super::script::{CHARGE, RESET, send};
-use super::settings::Server;
+use super::settings::{RedisSettings, Server};
 use super::tally::Tally;
 
 /// The first wait before a connection is tried again; doubled each time, and shifted by up to a half.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 /// The longest such wait: a server that comes back is noticed within two seconds.
 const RETRY_MOST: Duration = Duration::from_millis(1_000);
+/// How long the number of resets is kept after the last one.
+const RESETS_KEPT_SECS: i64 = 86_400;
+/// How often others' resets are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long making a connection may take.
 const CONNECT_MOST: Duration = Duration::from_millis(1_000);
 
@@ -38,6 +43,8 @@ struct Shared {
     /// Tells the keeper to look at the connection.
     suspected: Notify,
     keeper: Once,
+    resets_key: String,
+    denied: Arc<Denied>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,10 +72,13 @@ impl std::fmt::Debug for Connection {
 
 impl Link {
     /// A link that connects when it is first asked for its connection.
-    pub(super) fn new(server: Server, deadline: Duration) -> Self {
+    /// It tells `denied` when somebody has reset a counter.
+    pub(super) fn new(settings: &RedisSettings, denied: Arc<Denied>) -> Self {
         let (status, _) = watch::channel(Status::Starting);
+        let (server, deadline, resets_key) = (settings.server().clone(), settings.timeout, settings.resets_key());
         let (tally, suspected, keeper) = (Tally::default(), Notify::new(), Once::new());
-        Self { shared: Arc::new(Shared { server, deadline, status, tally, suspected, keeper }) }
+        let shared = Shared { server, deadline, status, tally, suspected, keeper, resets_key, denied };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Starts the keeper, once, on the caller's runtime. It ends when the link is dropped.
@@ -85,7 +95,7 @@ impl Link {
         }
         let mut status = self.shared.status.subscribe();
         let known = status.wait_for(|status| !matches!(status, Status::Starting));
-        match tokio::time::timeout_at(deadline, known).await.map(|known| known.map(|known| known.clone())) {
+        match timeout_at(deadline, known).await.map(|known| known.map(|known| known.clone())) {
             Ok(Ok(Status::Up(connection))) => Ok(connection),
             Ok(Ok(Status::Down(fault))) => Err(fault),
             _ => Err(Fault::TimedOut),
@@ -108,6 +118,16 @@ impl Link {
         let mut status = self.shared.status.subscribe();
         let known = status.wait_for(|status| !matches!(status, Status::Starting)).await;
         known.map_or(Status::Starting, |known| known.clone())
+    }
+
+    /// Tells all who share the server that a counter was reset. Whoever misses it goes on refusing until the
+    /// refusal's own end.
+    pub(super) async fn tell_reset(&self, connection: &mut Connection, deadline: Instant) {
+        let key = &self.shared.resets_key;
+        let (grow, end) = (redis::Cmd::incr(key, 1), redis::Cmd::expire(key, RESETS_KEPT_SECS));
+        for command in [grow, end] {
+            let _ = timeout_at(deadline, send(&mut connection.inner, &command)).await;
+        }
     }
 
     /// Says that a call on this connection went wrong. After a timeout the keeper looks whether the
@@ -165,6 +185,7 @@ async fn keep(shared: Weak<Shared>) {
                 wait = RETRY_FIRST;
                 Tally::add(&link.tally.connections, 1);
                 link.status.send_replace(Status::Up(connection.clone()));
+                link.denied.clear();
                 drop(link);
                 watch_over(&shared, connection).await;
             }
@@ -179,24 +200,33 @@ async fn keep(shared: Weak<Shared>) {
     }
 }
 
-/// Returns when the connection is no longer the present one.
+/// Returns when the connection is no longer the present one. Looks at it when a call has gone wrong, and
+/// every second for resets by others.
 async fn watch_over(shared: &Weak<Shared>, mut connection: Connection) {
+    let mut resets = None;
     loop {
         let Some(link) = shared.upgrade() else { return };
-        // A link that is dropped leaves nobody to tell, so look now and then.
-        let _ = timeout(Duration::from_secs(1), link.suspected.notified()).await;
+        let look = redis::Cmd::get(&link.resets_key);
+        let fault = match timeout(link.deadline, send(&mut connection.inner, &look)).await {
+            Ok(Ok(value)) => {
+                if resets.is_some_and(|before| before != value) {
+                    link.denied.clear();
+                }
+                resets = Some(value);
+                None
+            }
+            Ok(Err(error)) => Some(Fault::from(&error)),
+            Err(_) => Some(Fault::TimedOut),
+        };
+        if let Some(fault) = fault {
+            link.tally.fault(fault);
+            link.end(connection.number, fault);
+            return;
+        }
+        let _ = timeout(LOOK_EVERY, link.suspected.notified()).await;
         if !matches!(&*link.status.borrow(), Status::Up(present) if present.number == connection.number) {
             return;
         }
-        let ping = redis::cmd("PING");
-        let answer = timeout(link.deadline, send(&mut connection.inner, &ping));
-        let fault = match answer.await {
-            Ok(Ok(_)) => continue,
-            Ok(Err(error)) => Fault::from(&error),
-            Err(_) => Fault::TimedOut,
-        };
-        link.end(connection.number, fault);
-        return;
     }
 }
 

@@ -8,11 +8,13 @@
 //! - `call`: the numbers that cross to the script and back.
 //! - `replay`: the rows of a batch, from what the script found.
 //! - `queue`: several requests in one call when many are on their way.
+//! - `denied`: refusals that hold until a known instant, remembered.
 //! - `link`: the connection, and its making again; `settings`: where the server is.
 //! - `fault`: what can be wrong with a server, told apart.
 //! - `page`: the listing; `tally`: counts for operators.
 
 mod call;
+mod denied;
 mod fault;
 mod keys;
 mod link;
@@ -38,6 +40,7 @@ pub use tally::RedisCounts;
 use crate::charge::{At, Batch, Charge, Key, LimitId};
 use crate::store::{CounterPage, PageQuery, Store, StoreError, StoreStats};
 use call::Ask;
+use denied::Denied;
 use keys::Names;
 use link::{Link, Status};
 use page::was_live;
@@ -55,6 +58,7 @@ pub struct RedisStore {
     installed: RwLock<Arc<Installed>>,
     link: Arc<Link>,
     queue: Arc<Queue>,
+    denied: Arc<Denied>,
     /// The server's clock minus ours, in µs, as last seen.
     ahead_us: AtomicI64,
 }
@@ -69,9 +73,10 @@ impl RedisStore {
     /// A store on the server at these settings. It connects when it is first asked for something, within
     /// a tokio runtime.
     pub fn new(settings: RedisSettings) -> Self {
-        let link = Arc::new(Link::new(settings.server().clone(), settings.timeout));
+        let denied = Arc::new(Denied::new());
+        let link = Arc::new(Link::new(&settings, Arc::clone(&denied)));
         let queue = Arc::new(Queue::new(Arc::clone(&link)));
-        Self { settings, installed: RwLock::default(), link, queue, ahead_us: AtomicI64::new(0) }
+        Self { settings, installed: RwLock::default(), link, queue, denied, ahead_us: AtomicI64::new(0) }
     }
 
     /// Begins to connect, and waits until the first connection was made or could not be.
@@ -96,7 +101,7 @@ impl RedisStore {
 
     /// What happened since the start.
     pub fn counts(&self) -> RedisCounts {
-        self.link.tally().counts()
+        RedisCounts { denied_from_memory: self.denied.hits(), ..self.link.tally().counts() }
     }
 
     /// What the counter of this limit and key is called; none if the limit is not installed.
@@ -108,8 +113,8 @@ impl RedisStore {
         Arc::clone(&self.installed.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The limit's counter, and by which clock it is asked.
-    async fn ask(&self, batch: &[Charge<'_>], at: At) -> Result<Answer, StoreError> {
+    /// Asks the server about a batch that is not empty.
+    async fn ask(&self, batch: &[Charge<'_>], at: At) -> Result<Batch, StoreError> {
         let installed = self.installed();
         for charge in batch {
             let own = installed.limits.get(&charge.limit).ok_or(StoreError::UnknownLimit(charge.limit))?;
@@ -117,7 +122,8 @@ impl RedisStore {
                 return Err(StoreError::WrongLayout(charge.limit));
             }
         }
-        let deadline = Instant::now() + self.settings.timeout;
+        let sent = Instant::now();
+        let deadline = sent + self.settings.timeout;
         let mut now = self.server_time(at);
         for _ in 0..ASKS_MAX {
             let mut ask = Ask::default();
@@ -125,13 +131,22 @@ impl RedisStore {
                 let name = installed.names.name(charge.limit, &charge.key);
                 ask.push(charge, name.ok_or(StoreError::UnknownLimit(charge.limit))?, now);
             }
+            let question = self.remembers(at).then(|| (ask.question(), self.denied.epoch()));
+            if let Some(refusal) = question.as_ref().and_then(|(question, _)| self.denied.refusal(question, sent)) {
+                return Ok(refusal);
+            }
             let answer = match at {
                 At::Given(now) => self.queue.ask_at(&ask, now, GIVEN_KEEP_MS, deadline).await,
                 At::Backend { .. } => self.queue.ask(ask, deadline).await,
             };
             match answer {
-                Ok(answer) => {
-                    self.learn(at, answer.now);
+                Ok(Answer { now, admitted, found }) => {
+                    self.learn(at, now);
+                    let answer = replay::replay(batch, &found, now, admitted);
+                    let answer = answer.ok_or(StoreError::Unavailable(Fault::Protocol))?;
+                    if let Some((question, epoch)) = question {
+                        self.denied.remember(question, batch, &answer, sent, epoch);
+                    }
                     return Ok(answer);
                 }
                 Err(Failure::Fault(fault)) => return Err(StoreError::Unavailable(fault)),
@@ -142,6 +157,11 @@ impl RedisStore {
             }
         }
         Err(StoreError::Unavailable(Fault::Protocol))
+    }
+
+    /// Whether refusals are remembered: of questions by the server's clock, unless that is switched off.
+    fn remembers(&self, at: At) -> bool {
+        self.settings.deny_memory && matches!(at, At::Backend { .. })
     }
 
     /// What the server's clock shows about now.
@@ -168,14 +188,14 @@ impl Store for RedisStore {
         let names = Names::new(self.settings.prefix(), &self.settings.slot, limits);
         let limits = limits.iter().map(|(id, limit)| (*id, Arc::clone(limit))).collect();
         *self.installed.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Installed { limits, names });
+        self.denied.clear();
     }
 
     async fn charge(&self, batch: &[Charge<'_>], at: At) -> Result<Batch, StoreError> {
         if batch.is_empty() {
             return Ok(Batch { admitted: true, rows: Default::default(), at: self.server_time(at) });
         }
-        let Answer { now, admitted, found } = self.ask(batch, at).await?;
-        replay::replay(batch, &found, now, admitted).ok_or(StoreError::Unavailable(Fault::Protocol))
+        self.ask(batch, at).await
     }
 
     async fn reset(&self, limit: LimitId, key: &Key<'_>, at: At) -> Result<bool, StoreError> {
@@ -193,7 +213,11 @@ impl Store for RedisStore {
         let (keys, arguments) = ([name], [now.as_bytes()]);
         let running = script::RESET.run(&mut connection.inner, &keys, &arguments);
         let fault = match timeout_at(deadline, running).await {
-            Ok(Ok(value)) => return was_live(&own.algorithm, value).ok_or(unavailable(Fault::Protocol)),
+            Ok(Ok(value)) => {
+                self.denied.clear();
+                self.link.tell_reset(&mut connection, deadline).await;
+                return was_live(&own.algorithm, value).ok_or(unavailable(Fault::Protocol));
+            }
             Ok(Err(error)) => Fault::from(&error),
             Err(_) => Fault::TimedOut,
         };

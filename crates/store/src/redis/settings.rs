@@ -17,6 +17,8 @@ pub struct RedisSettings {
     pub timeout: Duration,
     /// Which keys share a slot of a cluster.
     pub slot: Slot,
+    /// Whether a refusal that holds until a known instant is remembered, and not asked again until then.
+    pub deny_memory: bool,
 }
 
 /// Why these are no settings.
@@ -46,6 +48,7 @@ impl RedisSettings {
             prefix: "ratelimit".into(),
             timeout: Duration::from_millis(50),
             slot: Slot::Attribute(Arc::from("org")),
+            deny_memory: true,
         })
     }
 
@@ -66,6 +69,11 @@ impl RedisSettings {
         &self.prefix
     }
 
+    /// The key of a number that grows with each reset, so that others forget what they remember.
+    pub(super) fn resets_key(&self) -> String {
+        format!("{}:resets", self.prefix)
+    }
+
     pub(super) const fn server(&self) -> &Server {
         &self.server
     }
@@ -73,8 +81,9 @@ impl RedisSettings {
 
 impl PartialEq for RedisSettings {
     fn eq(&self, other: &Self) -> bool {
-        let Self { url, server: _, prefix, timeout, slot } = self;
-        (url, prefix, timeout, slot) == (&other.url, &other.prefix, &other.timeout, &other.slot)
+        let Self { url, server: _, prefix, timeout, slot, deny_memory } = self;
+        (url, prefix, timeout, slot, deny_memory)
+            == (&other.url, &other.prefix, &other.timeout, &other.slot, &other.deny_memory)
     }
 }
 

@@ -23,6 +23,8 @@ pub struct RedisCounts {
     pub calls: u64,
     /// Requests in those calls: several where many were on their way at a time.
     pub requests: u64,
+    /// Refusals that needed no call, since an earlier one said until when they hold.
+    pub denied_from_memory: u64,
     /// Counters found broken (of another type, or without an expiry) and made anew.
     pub mended: u64,
     /// Calls and connections that failed, by kind.
@@ -46,6 +48,7 @@ impl Tally {
             connections: read(&self.connections),
             calls: read(&self.calls),
             requests: read(&self.requests),
+            denied_from_memory: 0,
             mended: read(&self.mended),
             faults: Fault::ALL.into_iter().zip(self.faults.iter().map(read)).collect(),
         }

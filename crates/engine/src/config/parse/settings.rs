@@ -110,6 +110,8 @@ fn redis(store: &Group<'_, '_>, findings: &mut Findings) -> Redis {
     let slots = [("org", false), ("single", true)];
     let single = group.value("slot").map(|node| scalar::choice(node, "slot", &slots, &[], findings));
     let prefix = group.value("prefix").map(|node| (node.place, scalar::text(node, "prefix", findings)));
+    let deny_memory =
+        group.value("deny_memory").and_then(|node| scalar::flag(node, "deny_memory", findings)).unwrap_or(true);
     let Some(url) = group.value("url") else { return Redis::None };
     let Some(text) = scalar::text(url, "url", findings) else { return Redis::Faulty };
     let fault = |place, key: &str, error: RedisSettingsError| {
@@ -139,6 +141,7 @@ fn redis(store: &Group<'_, '_>, findings: &mut Findings) -> Redis {
     if single.flatten() == Some(true) {
         settings.slot = Slot::Single;
     }
+    settings.deny_memory = deny_memory;
     Redis::Settings(Box::new(settings))
 }
 
