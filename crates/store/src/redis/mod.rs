@@ -34,7 +34,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub use fault::Fault;
 pub use keys::Slot;
-pub use settings::{RedisSettings, RedisSettingsError};
+pub use settings::{Address, RedisSettings, RedisSettingsError, Tls};
 pub use tally::RedisCounts;
 
 use crate::charge::{At, Batch, Charge, Key, LimitId};

@@ -6,12 +6,13 @@ use std::time::Duration;
 use super::limit::failure_policy;
 use crate::config::fault::{Finding, Findings};
 use crate::config::place::Place;
-use crate::config::raw::{ADMIN, Group, HEADERS, MEMORY, REDIS, STORE};
+use crate::config::raw::{ADMIN, Group, HEADERS, MEMORY, REDIS, STORE, TLS};
 use crate::config::scalar;
 use crate::config::tree::Node;
 use crate::policy::{
     AtCap, HeaderSettings, MemorySettings, OnFailure, ResetForm, Secret, ServerSettings, SharedSettings, StoreSettings,
 };
+use tidegate_store::redis::{Address, Tls};
 use tidegate_store::{RedisSettings, RedisSettingsError, Slot};
 
 /// The most counters that `store.memory.max_keys` may allow; they would take 160 GB.
@@ -112,16 +113,28 @@ fn redis(store: &Group<'_, '_>, findings: &mut Findings) -> Redis {
     let prefix = group.value("prefix").map(|node| (node.place, scalar::text(node, "prefix", findings)));
     let deny_memory =
         group.value("deny_memory").and_then(|node| scalar::flag(node, "deny_memory", findings)).unwrap_or(true);
+    let sentinels = group.value("sentinels").map(|node| texts(node, "sentinels", findings));
+    let tls = group.value("tls").map(|node| tls(node, findings));
     let Some(url) = group.value("url") else { return Redis::None };
-    let Some(text) = scalar::text(url, "url", findings) else { return Redis::Faulty };
-    let fault = |place, key: &str, error: RedisSettingsError| {
-        Finding::new(place, format!("'store.redis.{key}': {error}"))
-            .hint("see store.redis in the guide to the limits file")
+    let (Some(text), Some(sentinels), Some(tls)) = (
+        scalar::text(url, "url", findings),
+        sentinels.unwrap_or_else(|| Some(Vec::new())),
+        tls.unwrap_or_else(|| Some(Tls::default())),
+    ) else {
+        return Redis::Faulty;
     };
-    let mut settings = match RedisSettings::new(text) {
+    let fault = |place, key: &str, error: RedisSettingsError| {
+        Finding::new(place, format!("'store.redis.{key}': {error}")).hint("see store.redis in docs/limits-file.md")
+    };
+    let mut settings = match RedisSettings::at(Address { url: text.to_owned(), sentinels, tls }) {
         Ok(settings) => settings,
         Err(error) => {
-            findings.push(fault(url.place, "url", error));
+            let key = match &error {
+                RedisSettingsError::Sentinel(_) => "sentinels",
+                RedisSettingsError::NoTls | RedisSettingsError::Certificates(_) => "tls",
+                RedisSettingsError::Url(_) | RedisSettingsError::Prefix => "url",
+            };
+            findings.push(fault(group.value_place(key), key, error));
             return Redis::Faulty;
         }
     };
@@ -143,6 +156,40 @@ fn redis(store: &Group<'_, '_>, findings: &mut Findings) -> Redis {
     }
     settings.deny_memory = deny_memory;
     Redis::Settings(Box::new(settings))
+}
+
+/// `store.redis.tls`.
+fn tls(node: &Node<'_>, findings: &mut Findings) -> Option<Tls> {
+    let group = Group::read(node, &TLS, "'store.redis.tls'", findings)?;
+    let mut pem = |key: &str| match group.value(key) {
+        None => Some(None),
+        Some(node) => {
+            let text = scalar::text(node, key, findings)?;
+            if text.contains("-----BEGIN ") {
+                return Some(Some(text.to_owned()));
+            }
+            let message = format!("'{key}' has to be PEM, which begins with -----BEGIN");
+            findings
+                .push(Finding::new(node.place, message).hint(format!("write {key}: \"file:/etc/tidegate/{key}.pem\"")));
+            None
+        }
+    };
+    let (ca, cert, key) = (pem("ca")?, pem("cert")?, pem("key")?);
+    match (cert, key) {
+        (Some(cert), Some(key)) => Some(Tls { ca, client: Some((cert, key)) }),
+        (None, None) => Some(Tls { ca, client: None }),
+        _ => {
+            let message = "'cert' and 'key' go together: the certificate that the client shows, and its key";
+            findings.push(Finding::new(group.place, message).hint("add the other one, or remove both"));
+            None
+        }
+    }
+}
+
+/// A list of texts.
+fn texts(node: &Node<'_>, key: &str, findings: &mut Findings) -> Option<Vec<String>> {
+    let items = scalar::list(node, key, "write each as an item: ['redis://10.0.0.1:26379', …]", findings)?;
+    items.iter().map(|item| scalar::text(item, key, findings).map(str::to_owned)).collect()
 }
 
 /// `listen` and `admin`, and where `admin.addr` stands.

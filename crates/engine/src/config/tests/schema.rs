@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::config::fault::Findings;
-use crate::config::raw::{ADMIN, COST, FILE, HEADERS, Keys, LIMIT, MEMORY, MISSING, OVERRIDE, REDIS, STORE, TEST};
+use crate::config::raw::{ADMIN, COST, FILE, HEADERS, Keys, LIMIT, MEMORY, MISSING, OVERRIDE, REDIS, STORE, TEST, TLS};
 use crate::config::secret::References;
 use crate::config::tree::{Kind, Node};
 
@@ -42,13 +42,14 @@ fn fits(text: &str) -> bool {
 fn the_schema_has_the_keys_that_the_parser_has() {
     let schema = schema();
     assert!(jsonschema::meta::is_valid(&schema));
-    let places: [(&str, &Keys); 11] = [
+    let places: [(&str, &Keys); 12] = [
         ("", &FILE),
         ("/properties/admin", &ADMIN),
         ("/properties/headers", &HEADERS),
         ("/properties/store", &STORE),
         ("/properties/store/properties/memory", &MEMORY),
         ("/properties/store/properties/redis", &REDIS),
+        ("/properties/store/properties/redis/properties/tls", &TLS),
         ("/$defs/limit", &LIMIT),
         ("/$defs/limit/properties/cost/anyOf/1", &COST),
         ("/$defs/override", &OVERRIDE),
@@ -155,6 +156,8 @@ fn bad_files_fit_neither() {
         "limits: []\nstore: {redis: {url: 'redis://x', prefix: 'a{b}'}}",
         "limits: []\nstore: {redis: {slot: agent}}",
         "limits: []\nstore: {on_failure: drop}",
+        "limits: []\nstore: {redis: {url: 'redis://x', sentinels: 'redis://y'}}",
+        "limits: []\nstore: {redis: {url: 'rediss://x', tls: {ca: 5}}}",
         "limits: []\nstore: {memory: {max_keys: 0}}",
         "limits: []\nstore: {memory: {at_cap: drop}}",
         "limits: [{per: [], rate: 1/s}]",
