@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops, and says where")]
 
 mod deny_memory;
+mod faults;
 mod outage;
+mod topology;
 
 use std::time::Duration;
 
@@ -12,8 +14,12 @@ use tokio::time::Instant;
 
 /// An engine of these limits on `server`.
 fn engine(server: &Server, limits: &str) -> Engine {
-    let text =
-        format!("store: {{backend: redis, redis: {{url: \"{}\", timeout_ms: 50}}}}\nlimits:\n{limits}", server.url());
+    engine_at(&server.url(), limits)
+}
+
+/// An engine of these limits on whatever is at `url`.
+fn engine_at(url: &str, limits: &str) -> Engine {
+    let text = format!("store: {{backend: redis, redis: {{url: \"{url}\", timeout_ms: 50}}}}\nlimits:\n{limits}");
     let loaded = config::parse(&text, &config::Source::named("limits.yaml")).unwrap();
     Engine::new(loaded.policy)
 }

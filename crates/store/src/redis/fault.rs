@@ -73,7 +73,7 @@ impl Fault {
             Self::Refused => "nobody answers at store.redis.url: is it running, and is the address right?",
             Self::Disconnected => "the connection broke",
             Self::Unauthenticated => "the user or password in store.redis.url is wrong",
-            Self::Forbidden => "the ACL user needs +@read +@write +@scripting +@connection on the prefix's keys",
+            Self::Forbidden => "the ACL user needs +@read +@write +@scripting +@connection +time on the prefix's keys",
             Self::OutOfMemory => "its memory is full: raise maxmemory",
             Self::ReadOnly => "it is a replica: point store.redis.url at the primary or use Sentinel",
             Self::Loading => "it is loading its data",
@@ -98,6 +98,8 @@ impl From<&RedisError> for Fault {
                 ServerErrorKind::ClusterDown => Self::ClusterDown,
                 ServerErrorKind::MasterDown | ServerErrorKind::ReadOnly => Self::ReadOnly,
                 ServerErrorKind::NoPerm => Self::Forbidden,
+                // From within a script the server says it in words only.
+                _ if error.detail().is_some_and(|detail| detail.contains("can't run this command")) => Self::Forbidden,
                 _ => Self::Protocol,
             },
             ErrorKind::Extension => match error.code() {
@@ -109,6 +111,7 @@ impl From<&RedisError> for Fault {
             ErrorKind::ClusterConnectionNotFound => Self::ClusterDown,
             ErrorKind::MasterNameNotFoundBySentinel | ErrorKind::NoValidReplicasFoundBySentinel => Self::Refused,
             ErrorKind::Io if error.is_timeout() => Self::TimedOut,
+            ErrorKind::Io if error.is_connection_refusal() => Self::Refused,
             ErrorKind::Io if error.is_connection_dropped() => Self::Disconnected,
             ErrorKind::Io => Self::Refused,
             _ if error.is_connection_dropped() => Self::Disconnected,

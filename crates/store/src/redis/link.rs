@@ -11,6 +11,7 @@ use std::hash::BuildHasher;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::call::Call;
 use super::denied::Denied;
 use super::fault::Fault;
 use super::script::{CHARGE, RESET, send};
@@ -164,6 +165,8 @@ impl Shared {
             let mut inner = client.get_multiplexed_async_connection_with_config(&config).await?;
             CHARGE.load(&mut inner).await?;
             RESET.load(&mut inner).await?;
+            // A replica and a full server take scripts, but do not run them.
+            CHARGE.run(&mut inner, &[&self.resets_key], &[b"", &Call::default().blob()]).await?;
             Ok::<_, RedisError>(inner)
         };
         match timeout(CONNECT_MOST, making).await {

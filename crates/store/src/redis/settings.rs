@@ -140,7 +140,7 @@ impl std::fmt::Debug for Address {
 #[derive(Clone)]
 pub(super) enum Server {
     /// At a fixed address.
-    Alone(Client),
+    Alone(Arc<Client>),
     /// Where the sentinels say.
     Sentinel(Arc<Mutex<SentinelClient>>),
 }
@@ -163,7 +163,9 @@ impl Server {
                 Some(certificates) => Client::build_with_tls(info, certificates),
                 None => Client::open(info),
             };
-            return client.map(Self::Alone).map_err(|error| RedisSettingsError::Certificates(why(&error)));
+            return client
+                .map(|client| Self::Alone(Arc::new(client)))
+                .map_err(|error| RedisSettingsError::Certificates(why(&error)));
         }
         let client = sentinel(&info, certificates, &address.sentinels)?;
         Ok(Self::Sentinel(Arc::new(Mutex::new(client))))
@@ -172,7 +174,7 @@ impl Server {
     /// A client of the server that takes writes.
     pub(super) async fn client(&self) -> Result<Client, RedisError> {
         match self {
-            Self::Alone(client) => Ok(client.clone()),
+            Self::Alone(client) => Ok(Client::clone(client)),
             // One at a time asks the sentinels; only the link does.
             Self::Sentinel(client) => client.lock().await.async_get_client().await,
         }
