@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arc_swap::Guard;
 use smallvec::SmallVec;
 use tidegate_core::{Cost, Mode, Request, Standing, Timestamp, Verdict};
 use tidegate_store::{Charge, Key, MemoryStore, Op, Row};
 
+use crate::current::PlanLoan;
 use crate::decision::{Decision, Degraded, RowSource};
 use crate::plan::{Plan, PlanRule, Values};
 use crate::policy::Missing;
@@ -170,20 +170,20 @@ impl<'p> Asked<'p> {
     }
 }
 
-/// Decides a request the fast way, if the plan and the request are usual ones.
+/// Decides a request the fast way, if the plan and the request are usual ones. Fills the decision in
+/// place; what it says is of no use otherwise.
 #[inline]
-pub(crate) fn decide_usual(plan: &Plan, store: &MemoryStore, request: &Request<'_>, now: Timestamp) -> Option<Outcome> {
+pub(crate) fn decide_usual(decision: &mut Decision, store: &MemoryStore, request: &Request<'_>) -> Option<()> {
+    let Decision { plan, rows, sources, allowed, at, .. } = decision;
     let usual = plan.usual.as_ref().filter(|_| !request.cost().is_zero())?;
-    let values = plan.all_values(request)?;
-    let batch = usual.charge(store, &values[..plan.attribute_count()], request.cost(), now)?;
-    let mut sources = SmallVec::new();
-    for number in 0..batch.rows.len() {
+    *allowed = usual.charge(store, plan.attributes_of(request), request.cost(), *at, rows)?;
+    for number in 0..rows.len() {
         sources.push(RowSource::rule(number as u32, None));
     }
-    if batch.rows.iter().any(|row| !row.verdict.admits()) {
-        count_refusals(plan, &batch.rows, &sources);
+    if rows.iter().any(|row| !row.verdict.admits()) {
+        count_refusals(plan, rows, sources);
     }
-    Some(Outcome { rows: batch.rows, sources, allowed: batch.admitted, degraded: None })
+    Some(())
 }
 
 /// Counts what limits refused: of enforced ones the first only, which the decision names.
@@ -218,7 +218,7 @@ impl Outcome {
 
     /// With the plan that it was decided by.
     #[inline]
-    pub(crate) fn under(self, plan: Guard<Arc<Plan>>, at: Timestamp) -> Decision {
+    pub(crate) fn under(self, plan: PlanLoan, at: Timestamp) -> Decision {
         let Self { rows, sources, allowed, degraded } = self;
         Decision { plan, rows, sources, allowed, at, degraded, vetoed_by: None }
     }
@@ -254,7 +254,7 @@ pub(crate) fn decided_together(
         } else {
             one.decided_alone()
         };
-        decisions.push(Outcome { allowed, ..outcome }.under(Guard::from_inner(Arc::clone(plan)), at));
+        decisions.push(Outcome { allowed, ..outcome }.under(Arc::clone(plan).into(), at));
     }
     if !allowed {
         let refusal = decisions.iter().find(|one| one.refused_by().is_some()).map(Decision::copied);

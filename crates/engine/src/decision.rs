@@ -3,18 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::Guard;
 use smallvec::SmallVec;
 use tidegate_core::{Limit, Mode, Span, Standing, Timestamp, Verdict};
 use tidegate_store::Row;
 
+use crate::current::PlanLoan;
 use crate::plan::{Plan, PlanOverride, PlanRule};
 
 /// Whether a request may pass, and how every limit that applies to it stands.
 ///
 /// A denial is a decision, not an error.
 pub struct Decision {
-    pub(crate) plan: Guard<Arc<Plan>>,
+    pub(crate) plan: PlanLoan,
     pub(crate) rows: SmallVec<[Row; 4]>,
     /// Which limit each row is of.
     pub(crate) sources: SmallVec<[RowSource; 4]>,
@@ -132,6 +132,13 @@ pub struct LimitState<'a> {
 }
 
 impl Decision {
+    /// To be filled in: allows, by no limits.
+    #[inline]
+    pub(crate) fn empty(plan: PlanLoan, at: Timestamp) -> Self {
+        let (rows, sources) = (SmallVec::new(), SmallVec::new());
+        Self { plan, rows, sources, allowed: true, at, degraded: None, vetoed_by: None }
+    }
+
     /// Whether the request may pass. For a request of cost 0: whether one of cost 1 would.
     pub const fn allowed(&self) -> bool {
         self.allowed
@@ -185,16 +192,9 @@ impl Decision {
         self.at
     }
 
-    /// The same decision, to be kept for as long as a request lasts. A decision as the engine returns
-    /// it borrows one of the few places per thread that make reading the policy cheap.
-    #[must_use]
-    pub fn detached(self) -> Self {
-        Self { plan: Guard::from_inner(Guard::into_inner(self.plan)), ..self }
-    }
-
     pub(crate) fn copied(&self) -> Self {
         Self {
-            plan: Guard::from_inner(Arc::clone(&self.plan)),
+            plan: Arc::clone(&self.plan).into(),
             rows: self.rows.clone(),
             sources: self.sources.clone(),
             allowed: self.allowed,

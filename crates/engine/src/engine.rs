@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, Guard};
 use tidegate_core::{Request, Timestamp};
 use tidegate_store::Fault;
 use tidegate_store::{Charge, LimitId, Store, StoreError, StoreStats};
@@ -12,6 +11,7 @@ use tidegate_store::{Charge, LimitId, Store, StoreError, StoreStats};
 use crate::any_store::{AnyStore, Charged};
 use crate::asked::{Asked, Outcome, decide_usual, decided_together};
 use crate::clock::Clock;
+use crate::current::CurrentPlan;
 use crate::decision::Decision;
 use crate::fallback::SharedStoreHealth;
 use crate::intervention::{
@@ -30,7 +30,7 @@ pub struct Engine {
 pub(crate) struct Shared {
     pub(crate) store: AnyStore,
     pub(crate) clock: Clock,
-    pub(crate) plan: ArcSwap<Plan>,
+    pub(crate) plan: CurrentPlan,
     /// Changed together with the plan, by one thread at a time: reloads and interventions.
     control: Mutex<Control>,
 }
@@ -104,7 +104,7 @@ impl Engine {
         store.install(&plan.installed());
         store.prepare(&mut plan);
         let tidies_itself = clock.is_system();
-        let plan = ArcSwap::from_pointee(plan);
+        let plan = CurrentPlan::new(plan);
         let shared = Arc::new(Shared { store, clock, plan, control: Mutex::new(control) });
         if tidies_itself {
             spawn_tidying(Arc::downgrade(&shared));
@@ -119,8 +119,7 @@ impl Engine {
         }
         let shared = &*self.shared;
         for _ in 0..PLAN_RETRIES {
-            // Held while it is awaited, so none of the few cheap places per thread.
-            let (plan, now) = (shared.plan.load_full(), shared.clock.now());
+            let (plan, now) = (shared.plan.load(), shared.clock.now());
             let values = plan.values(request);
             let mut asked = Asked::new(&plan, request.cost(), now);
             asked.fill(&values);
@@ -136,7 +135,7 @@ impl Engine {
                 (asked.decided_alone(), now)
             };
             drop(values);
-            return outcome.under(Guard::from_inner(plan), at);
+            return outcome.under(plan, at);
         }
         self.undecided()
     }
@@ -150,9 +149,11 @@ impl Engine {
         let memory = shared.store.memory().ok_or(NotLocal)?;
         for _ in 0..PLAN_RETRIES {
             let (plan, now) = (shared.plan.load(), shared.clock.now());
-            if let Some(outcome) = decide_usual(&plan, memory, request, now) {
-                return Ok(outcome.under(plan, now));
+            let mut decision = Decision::empty(plan, now);
+            if decide_usual(&mut decision, memory, request).is_some() {
+                return Ok(decision);
             }
+            let plan = decision.plan;
             let values = plan.values(request);
             let mut asked = Asked::new(&plan, request.cost(), now);
             asked.fill(&values);

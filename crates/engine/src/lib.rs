@@ -24,7 +24,7 @@
 //! # Layout
 //! - [`config`]: the limits file, from text to a [`Policy`], with every fault at its place.
 //! - [`policy`]: what a limits file says, typed.
-//! - `plan`: a policy made ready to decide by.
+//! - `plan`: a policy made ready to decide by; `current`: the one in force.
 //! - [`engine`]: the [`Engine`]; `asked`: a request on its way through it; [`decision`]: what it answers; [`explain`]: why.
 //! - [`usage`]: counters, for operators; [`intervention`]: blocks and overrides with an end.
 //! - [`any_store`]: the stores to choose among; `fallback`: what stands in for a shared one; [`clock`]: the only clock.
@@ -33,6 +33,7 @@ pub mod any_store;
 mod asked;
 pub mod clock;
 pub mod config;
+mod current;
 pub mod decision;
 pub mod engine;
 pub mod explain;

@@ -130,33 +130,15 @@ impl Plan {
         self.usual = usual;
     }
 
-    /// The request's attributes, if it has all that the plan names, of which there are few.
-    #[inline]
-    pub(crate) fn all_values<'a>(&self, request: &Request<'a>) -> Option<[&'a str; ATTRIBUTES_MAX]> {
-        let mut values = [""; ATTRIBUTES_MAX];
-        for (value, name) in values.iter_mut().zip(&self.attributes) {
-            *value = request.attribute(name)?;
-        }
-        Some(values)
-    }
-
-    /// How many attributes the plan names.
-    pub(crate) fn attribute_count(&self) -> usize {
-        self.attributes.len()
-    }
-
     /// The request's attributes by the plan's numbers.
     pub(crate) fn values<'a>(&self, request: &Request<'a>) -> Values<'a> {
-        let mut values = Values::new();
-        self.fill_values(request, &mut values);
-        values
+        self.attributes_of(request).collect()
     }
 
-    /// [`values`](Self::values), in place.
-    pub(crate) fn fill_values<'a>(&self, request: &Request<'a>, values: &mut Values<'a>) {
-        for name in &self.attributes {
-            values.push(request.attribute(name));
-        }
+    /// [`values`](Self::values), one after the other.
+    #[inline]
+    pub(crate) fn attributes_of<'a>(&self, request: &Request<'a>) -> impl Iterator<Item = Option<&'a str>> {
+        self.attributes.iter().map(|name| request.attribute(name))
     }
 
     pub(crate) fn attribute(&self, number: usize) -> &str {

@@ -76,7 +76,7 @@ fn two_cells_are_taken_both_or_not_at_all() {
     }
 }
 
-/// The same for batches that lock only what still is as they judged it.
+/// The same for batches that lock only what still is as they judged it, and set the last at once.
 #[test]
 fn two_cells_are_taken_as_they_were_judged() {
     explore(|| {
@@ -84,10 +84,11 @@ fn two_cells_are_taken_as_they_were_judged() {
         let take = move |cells: &Cells| -> Option<()> {
             let (one, two) = (cells.cell(a).read().unwrap(), cells.cell(b).read().unwrap());
             let mut first = cells.cell(a).lock_if(one)?;
-            let mut second = cells.cell(b).lock_if(two)?;
+            if !cells.cell(b).set_if(two, two + 1) {
+                return None;
+            }
             assert_eq!(one, two, "judged at one instant");
             first.set(one + 1);
-            second.set(two + 1);
             Some(())
         };
         let other = {
@@ -105,7 +106,13 @@ fn two_cells_are_taken_as_they_were_judged() {
 /// words that both still stand is a pair that stood at one instant.
 #[test]
 fn looks_see_what_is_committed() {
-    explore(|| {
+    looks_see(false);
+    looks_see(true);
+}
+
+/// Of a batch that locks both cells, or sets the last at once.
+fn looks_see(last_at_once: bool) {
+    explore(move || {
         let (cells, a, b) = two_cells();
         let reader = {
             let cells = Arc::clone(&cells);
@@ -129,9 +136,12 @@ fn looks_see_what_is_committed() {
         };
         {
             let mut first = cells.cell(a).lock().unwrap();
-            let mut second = cells.cell(b).lock().unwrap();
+            if last_at_once {
+                assert!(cells.cell(b).set_if(0, 1));
+            } else {
+                cells.cell(b).lock().unwrap().set(1);
+            }
             first.set(1);
-            second.set(1);
         }
         reader.join().unwrap();
         assert_eq!((cells.cell(a).read(), cells.cell(b).read()), (Ok(1), Ok(1)));

@@ -69,7 +69,7 @@ where
             let (parts, _) = request.into_parts();
             return Self::Refused { response: ready(door.refuse(&decision, &parts)) };
         }
-        let decision = Arc::new(decision.detached());
+        let decision = Arc::new(decision);
         request.extensions_mut().insert(Arc::clone(&decision));
         Self::Passed { inner: service.call(request), decision, settings: door.header_settings() }
     }

@@ -8,7 +8,7 @@ use sdd::{AtomicShared, Guard, Shared, Tag};
 use tidegate_core::algorithm::{Algorithm, FixedWindowState, SlidingWindow, SlidingWindowState, TokenBucketState};
 use tidegate_core::{Counter, Timestamp};
 
-use super::cells::{Closed, Hash, Place, Spin};
+use super::cells::{Cell, Closed, Hash, Place, Spin};
 use super::table::{Kind, Table};
 use crate::charge::{Key, LimitId};
 
@@ -90,14 +90,11 @@ impl Bank {
 
     /// [`find`](Self::find) in a bank that keeps no names: the hash is the key.
     #[inline]
-    pub(super) fn find_unnamed<'g>(&self, hash: Hash, guard: &'g Guard) -> Result<Option<Spot<'g>>, Closed> {
+    pub(super) fn find_unnamed<'g>(&self, hash: Hash, guard: &'g Guard) -> Result<Option<&'g Cell>, Closed> {
         let Some(table) = self.table(hash, guard) else { return Ok(None) };
-        if let Some(index) = table.cells.first(hash) {
-            return Ok(Some(Spot { table, index }));
-        }
-        match table.cells.find(hash, |_| true)? {
-            Place::Found(index) => Ok(Some(Spot { table, index })),
-            Place::Free(_) | Place::Full => Ok(None),
+        match table.cells.at_home(hash) {
+            None => table.cells.find_far(hash),
+            found => Ok(found),
         }
     }
 

@@ -103,11 +103,30 @@ impl Cells {
         Ok(Place::Full)
     }
 
-    /// The key's cell, if it is the first of its home line, as it mostly is.
+    /// The key's cell, if it is in its home line, as it mostly is. Which of the four it is no branch
+    /// depends on: it would be foretold wrongly every other time, and a line that is not in the caches
+    /// waited for before anything else could begin.
     #[inline]
-    pub fn first(&self, hash: Hash) -> Option<usize> {
-        let line = self.home(hash);
-        (self.lines[line].0[0].tag.load(Ordering::Acquire) == hash.0).then_some(line * 4)
+    pub fn at_home(&self, hash: Hash) -> Option<&Cell> {
+        let mut found = None;
+        for cell in &self.lines[self.home(hash)].0 {
+            if cell.tag.load(Ordering::Acquire) == hash.0 {
+                found = Some(cell);
+            }
+        }
+        found
+    }
+
+    /// The key's cell, wherever it is.
+    ///
+    /// # Errors
+    /// [`Closed`] if the table has been replaced.
+    #[cold]
+    pub fn find_far(&self, hash: Hash) -> Result<Option<&Cell>, Closed> {
+        match self.find(hash, |_| true)? {
+            Place::Found(index) => Ok(Some(self.cell(index))),
+            Place::Free(_) | Place::Full => Ok(None),
+        }
     }
 
     /// Takes the free cell at `index` for the key; false if another key, or this one in another
@@ -240,6 +259,14 @@ impl Cell {
         // As in `lock`.
         fence(Ordering::Release);
         Some(Held { cell: self, word })
+    }
+
+    /// Sets the 63 bits at once, if they still are what a look found and nobody holds the cell: the
+    /// same as locking it and letting it go, in one step.
+    pub fn set_if(&self, word: u64, next: u64) -> bool {
+        point();
+        assert!(next < CLOSED & !LOCK, "a state fits 63 bits and is not all ones");
+        self.word.compare_exchange(word, next, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Waits for the lock bit and takes it.

@@ -7,27 +7,26 @@
 //! This takes a quarter of the instructions that the general way takes for the same three limits.
 
 use std::hash::{BuildHasher, Hasher};
-use std::sync::Arc;
 
 use sdd::Guard;
 use smallvec::SmallVec;
 use tidegate_core::algorithm::{Algorithm, FixedWindow, FixedWindowState, TokenBucket, TokenBucketState};
 use tidegate_core::{Cost, Counter, Mode, Standing, Timestamp, Verdict};
 
-use super::MemoryStore;
-use super::bank::{Bank, Spot};
+use super::bank::Bank;
 use super::cells::{Cell, Hash};
-use crate::charge::{Batch, LimitId, Row};
+use super::{Banks, MemoryStore};
+use crate::charge::{Key, LimitId, Row};
 
 /// More limits are not usual.
 const LIMITS_MAX: usize = 4;
 /// More attributes are not usual.
 pub const ATTRIBUTES_MAX: usize = 8;
 
-/// A usual batch, made ready for one store.
+/// A usual batch, made ready for one store. Holds none of its counters.
 #[derive(Debug)]
 pub struct Usual {
-    limits: Vec<UsualLimit>,
+    limits: SmallVec<[UsualLimit; LIMITS_MAX]>,
 }
 
 /// What a limit of a usual batch is made of.
@@ -45,10 +44,21 @@ pub struct UsualPart<'a> {
 
 #[derive(Debug)]
 struct UsualLimit {
-    bank: Arc<Bank>,
+    id: LimitId,
     rule: Packed,
     is_enforced: bool,
-    per: SmallVec<[usize; 4]>,
+    key: UsualKey,
+}
+
+/// How a key's hash comes from those of a request's values.
+#[derive(Debug)]
+enum UsualKey {
+    /// All requests have one counter.
+    Shared(Hash),
+    /// It is the hash of this value.
+    Value(usize),
+    /// Of these values together.
+    Values(SmallVec<[usize; 4]>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,20 +67,23 @@ enum Packed {
     Bucket(TokenBucket),
 }
 
-/// One limit, judged.
+/// Where a limit's counter is.
 #[derive(Clone, Copy)]
-struct Look<'g> {
+struct Found<'g> {
+    bank: &'g Bank,
+    hash: Hash,
     cell: Option<&'g Cell>,
-    verdict: Verdict,
-    /// The cell's word that it was judged by.
-    word: u64,
-    /// The word that the cell has once the cost is taken.
-    next: u64,
-    now: Timestamp,
 }
 
-impl Look<'_> {
-    const NONE: Self = Self { cell: None, verdict: Verdict::Admit, word: 0, next: 0, now: Timestamp::EPOCH };
+/// What a limit's counter goes from and to.
+#[derive(Clone, Copy)]
+struct Step<'g> {
+    cell: Option<&'g Cell>,
+    /// The word that it was judged by.
+    word: u64,
+    /// The word that it has once the cost is taken.
+    next: u64,
+    now: Timestamp,
 }
 
 impl Usual {
@@ -86,113 +99,147 @@ impl Usual {
         let guard = Guard::new();
         let banks = store.banks(&guard);
         let limit = |part: &UsualPart<'_>| {
-            let bank = Arc::clone(banks.bank(part.limit).ok()?);
+            let bank = banks.bank(part.limit).ok()?;
             let rule = match part.algorithm {
                 Algorithm::FixedWindow(rule) => Packed::Fixed(*rule),
                 Algorithm::TokenBucket(rule) => Packed::Bucket(*rule),
                 _ => return None,
             };
+            let key = match part.per {
+                [] => UsualKey::Shared(store.hash(&Key::default())),
+                [place] => UsualKey::Value(*place),
+                places => UsualKey::Values(SmallVec::from_slice(places)),
+            };
             let is_usual = !bank.is_named() && bank.is_layout_of(part.algorithm);
-            let is_enforced = part.mode == Mode::Enforce;
-            is_usual.then(|| UsualLimit { bank, rule, is_enforced, per: SmallVec::from_slice(part.per) })
+            is_usual.then(|| UsualLimit { id: part.limit, rule, is_enforced: part.mode == Mode::Enforce, key })
         };
         Some(Self { limits: parts.iter().map(limit).collect::<Option<_>>()? })
     }
 
-    /// Decides a request with these values of the attributes, and a cost above 0; none if it has to
-    /// be decided the general way.
-    pub fn charge(&self, store: &MemoryStore, values: &[&str], cost: Cost, now: Timestamp) -> Option<Batch> {
+    /// Decides a request with these values of the attributes (none if it lacks one), and a cost above
+    /// 0. Adds a row for each limit and returns whether the request is admitted; none if it has to be
+    /// decided the general way.
+    pub fn charge<'v>(
+        &self,
+        store: &MemoryStore,
+        values: impl Iterator<Item = Option<&'v str>>,
+        cost: Cost,
+        now: Timestamp,
+        rows: &mut SmallVec<[Row; LIMITS_MAX]>,
+    ) -> Option<bool> {
+        let mut hashes = [0; ATTRIBUTES_MAX];
+        for (hash, value) in hashes.iter_mut().zip(values) {
+            *hash = store.hash_value(value?);
+        }
         let guard = Guard::new();
-        let hashes = store.hashes(values);
-        let mut rows = SmallVec::<[Row; LIMITS_MAX]>::new();
-        let mut looks = [Look::NONE; LIMITS_MAX];
+        let banks = store.banks(&guard);
+        // All are searched before the first is looked into: what is not in the caches comes meanwhile.
+        let mut found = [const { None }; LIMITS_MAX];
+        for (limit, found) in self.limits.iter().zip(&mut found) {
+            *found = Some(limit.find(store, banks, &hashes, &guard)?);
+        }
+        let mut steps = [const { None }; LIMITS_MAX];
         let mut is_refused = false;
-        for (limit, look) in self.limits.iter().zip(&mut looks) {
-            *look = limit.look(limit.hash(store, &hashes), cost, now, &guard)?;
-            is_refused |= limit.is_enforced && !look.verdict.admits();
+        for ((limit, found), step) in self.limits.iter().zip(&found).zip(&mut steps) {
+            let (judged, row) = limit.judge(found.as_ref()?, cost, now)?;
+            *step = Some(judged);
+            is_refused |= limit.is_enforced && !row.verdict.admits();
+            rows.push(row);
         }
-        for (limit, look) in self.limits.iter().zip(&looks) {
-            let word = if is_refused { look.word } else { look.next };
-            let standing = limit.rule.standing(word, look.now);
-            rows.push(Row { verdict: look.verdict, standing, at_cap: false });
-        }
+        let steps = &steps[..self.limits.len()];
         if is_refused {
-            return Some(Batch { admitted: false, rows, at: now });
+            // Nothing is taken from those that admit it.
+            for ((limit, step), row) in self.limits.iter().zip(steps).zip(rows) {
+                if let (Some(step), Verdict::Admit) = (step, row.verdict) {
+                    row.standing = limit.rule.standing(step.word, step.now);
+                }
+            }
+            return Some(false);
         }
-        let mut held = [const { None }; LIMITS_MAX];
-        for (held, look) in held.iter_mut().zip(&looks).take(self.limits.len()) {
-            *held = Some(look.cell?.lock_if(look.word)?);
-        }
-        for (held, look) in held.iter_mut().flatten().zip(&looks) {
-            held.set(look.next);
-        }
-        Some(Batch { admitted: true, rows, at: now })
+        take_all(steps).then_some(true)
     }
 }
 
-impl MemoryStore {
-    /// The values' own hashes; see [`MemoryStore::hash`].
-    #[inline]
-    fn hashes(&self, values: &[&str]) -> [u64; ATTRIBUTES_MAX] {
-        let mut hashes = [0; ATTRIBUTES_MAX];
-        for (hash, value) in hashes.iter_mut().zip(values) {
-            *hash = self.hash_value(value);
-        }
-        hashes
+/// Takes every step, or none if a counter has changed since it was judged: all but the last are locked
+/// one after the other, and let go once the last has changed.
+fn take_all(steps: &[Option<Step<'_>>]) -> bool {
+    let [Some(Step { cell: Some(cell), word, next, .. }), rest @ ..] = steps else { return false };
+    if rest.is_empty() {
+        return cell.set_if(*word, *next);
     }
+    let Some(mut held) = cell.lock_if(*word) else { return false };
+    let taken = take_all(rest);
+    if taken {
+        held.set(*next);
+    }
+    taken
 }
 
 impl UsualLimit {
+    #[inline]
+    fn find<'g>(
+        &self,
+        store: &MemoryStore,
+        banks: &'g Banks,
+        hashes: &[u64; ATTRIBUTES_MAX],
+        guard: &'g Guard,
+    ) -> Option<Found<'g>> {
+        let bank = banks.bank(self.id).ok()?;
+        let hash = self.hash(store, hashes);
+        Some(Found { bank, hash, cell: bank.find_unnamed(hash, guard).ok()? })
+    }
+
     /// The same as [`MemoryStore::hash`] of the key.
     #[inline]
     fn hash(&self, store: &MemoryStore, hashes: &[u64; ATTRIBUTES_MAX]) -> Hash {
-        if let [place] = self.per[..] {
-            return Hash::new(hashes[place]);
+        match &self.key {
+            UsualKey::Shared(hash) => *hash,
+            UsualKey::Value(place) => Hash::new(hashes[*place]),
+            UsualKey::Values(places) => {
+                let mut hasher = store.hasher.build_hasher();
+                for place in places {
+                    hasher.write_u64(hashes[*place]);
+                }
+                Hash::new(hasher.finish())
+            }
         }
-        let mut hasher = store.hasher.build_hasher();
-        for place in &self.per {
-            hasher.write_u64(hashes[*place]);
-        }
-        Hash::new(hasher.finish())
     }
 
     #[inline]
-    fn look<'g>(&'g self, hash: Hash, cost: Cost, now: Timestamp, guard: &'g Guard) -> Option<Look<'g>> {
-        let spot = self.bank.find_unnamed(hash, guard).ok()?;
-        let cell = spot.map(|Spot { table, index }| table.cells.cell(index));
+    fn judge<'g>(&self, found: &Found<'g>, cost: Cost, now: Timestamp) -> Option<(Step<'g>, Row)> {
+        let Found { bank, hash, cell } = *found;
         let (word, is_held) = match cell {
             Some(cell) => cell.look().ok()?,
             None => (0, false),
         };
-        let now = now.max(self.bank.floor(hash));
-        let (verdict, next) = self.rule.take(word, cost, now);
+        let now = now.max(bank.floor(hash));
+        let (verdict, next, standing) = self.rule.take(word, cost, now);
         if is_held && !verdict.admits() {
             // A state that somebody is about to replace refuses nobody: see `Cell::look`.
             return None;
         }
-        Some(Look { cell, verdict, word, next, now })
+        Some((Step { cell, word, next, now }, Row { verdict, standing, at_cap: false }))
     }
 }
 
 impl Packed {
-    /// Takes a cost if it is admitted: the verdict, and the word then.
+    /// Takes a cost if it is admitted: the verdict, the word then, and how the limit stands.
     #[inline]
-    fn take(&self, word: u64, cost: Cost, now: Timestamp) -> (Verdict, u64) {
-        let (verdict, taken) = match self {
+    fn take(&self, word: u64, cost: Cost, now: Timestamp) -> (Verdict, u64, Standing) {
+        let (verdict, taken, standing) = match self {
             Self::Fixed(rule) => {
-                let (verdict, state) = take(rule, FixedWindowState::unpack(word), cost, now);
-                (verdict, state.pack())
+                let (verdict, state, standing) = take(rule, FixedWindowState::unpack(word), cost, now);
+                (verdict, state.pack(), standing)
             }
             Self::Bucket(rule) => {
-                let (verdict, state) = take(rule, TokenBucketState::unpack(word), cost, now);
-                (verdict, state.pack())
+                let (verdict, state, standing) = take(rule, TokenBucketState::unpack(word), cost, now);
+                (verdict, state.pack(), standing)
             }
         };
-        (verdict, if verdict.admits() { taken } else { word })
+        (verdict, if verdict.admits() { taken } else { word }, standing)
     }
 
     /// How the limit stands by a word.
-    #[inline]
     fn standing(&self, word: u64, now: Timestamp) -> Standing {
         match self {
             Self::Fixed(rule) => standing(rule, FixedWindowState::unpack(word), now),
@@ -202,13 +249,14 @@ impl Packed {
 }
 
 #[inline]
-fn take<A: Counter>(rule: &A, mut state: A::State, cost: Cost, now: Timestamp) -> (Verdict, A::State) {
+fn take<A: Counter>(rule: &A, mut state: A::State, cost: Cost, now: Timestamp) -> (Verdict, A::State, Standing) {
     let now = rule.advance(&mut state, now);
     let verdict = rule.check(&state, cost, now);
     if verdict.admits() {
         rule.take(&mut state, cost, now);
     }
-    (verdict, state)
+    let standing = rule.standing(&state, now);
+    (verdict, state, standing)
 }
 
 #[inline]

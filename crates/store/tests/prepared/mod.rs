@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use smallvec::SmallVec;
 use tidegate_core::{Cost, Limit, Timestamp};
 use tidegate_store::memory::usual::{Usual, UsualPart};
 use tidegate_store::{
@@ -40,9 +41,11 @@ impl Prepared {
             .zip(&places)
             .map(|(charge, per)| UsualPart { limit: charge.limit, algorithm: charge.algorithm, mode: charge.mode, per })
             .collect();
-        let answer = Usual::new(&self.store, &parts)?.charge(&self.store, &values, cost, now)?;
+        let mut rows = SmallVec::new();
+        let usual = Usual::new(&self.store, &parts)?;
+        let admitted = usual.charge(&self.store, values.into_iter().map(Some), cost, now, &mut rows)?;
         self.decided.fetch_add(1, Ordering::Relaxed);
-        Some(answer)
+        Some(Batch { admitted, rows, at: now })
     }
 }
 
