@@ -1,13 +1,13 @@
 //! How a server is set up.
 
 use std::fs;
-use std::path::PathBuf;
 
 use super::deadline::wait_for;
 use super::flavor::Flavor;
 use super::port::Port;
 use super::process::Process;
 use super::server::{Parts, Server, User};
+use super::tls::{ClientCertificates, TlsFiles};
 
 /// How many ports are tried: each was free a moment before.
 const PORTS_TRIED: usize = 5;
@@ -23,6 +23,8 @@ pub struct ServerBuilder {
     password: Option<String>,
     users: Vec<User>,
     unix_only: bool,
+    is_cluster_node: bool,
+    tls: Option<ClientCertificates>,
 }
 
 /// When the append-only file is made safe: `appendfsync`.
@@ -38,7 +40,16 @@ pub enum AppendFsync {
 
 impl ServerBuilder {
     pub(super) const fn new(flavor: Flavor) -> Self {
-        Self { flavor, arguments: Vec::new(), lines: Vec::new(), password: None, users: Vec::new(), unix_only: false }
+        Self {
+            flavor,
+            arguments: Vec::new(),
+            lines: Vec::new(),
+            password: None,
+            users: Vec::new(),
+            unix_only: false,
+            is_cluster_node: false,
+            tls: None,
+        }
     }
 
     /// Further arguments of the command line: `&["--maxmemory", "10mb"]`. They hold after a restart,
@@ -71,6 +82,19 @@ impl ServerBuilder {
         self
     }
 
+    /// TLS and nothing else on the port, with certificates that are made for it
+    /// ([`Server::tls`]).
+    ///
+    /// # Panics
+    /// If the server is not built with TLS ([`Flavor::has_tls`]).
+    #[must_use]
+    #[track_caller]
+    pub fn tls(mut self, client_certificates: ClientCertificates) -> Self {
+        assert!(self.flavor.has_tls(), "{} is not built with TLS; Redis70 is", self.flavor);
+        self.tls = Some(client_certificates);
+        self
+    }
+
     /// Keeps an append-only file: `kill` and `restart` find the data again.
     #[must_use]
     pub fn appendonly(mut self, fsync: AppendFsync) -> Self {
@@ -80,6 +104,13 @@ impl ServerBuilder {
             AppendFsync::Never => "no",
         };
         self.lines.extend(["appendonly yes".to_owned(), format!("appendfsync {fsync}")]);
+        self
+    }
+
+    /// A second port, for the other nodes of a cluster.
+    #[must_use]
+    pub(super) const fn cluster(mut self) -> Self {
+        self.is_cluster_node = true;
         self
     }
 
@@ -111,35 +142,58 @@ impl ServerBuilder {
     fn create(&self) -> Server {
         let folder = tempfile::Builder::new().prefix("tidegate-").tempdir().expect("a temporary folder can be made");
         let port = Port::reserve();
+        let bus = self.is_cluster_node.then(Port::reserve);
         let socket = folder.path().join("socket");
-        let mut lines = vec![
-            "bind 127.0.0.1".to_owned(),
-            format!("port {}", if self.unix_only { 0 } else { port.number() }),
+        let tls = self.tls.map(|_| TlsFiles::make(folder.path()));
+        let mut lines = self.connection_lines(port.number(), tls.as_ref());
+        lines.extend(bus.iter().map(|bus| format!("cluster-port {}", bus.number())));
+        lines.extend([
             format!("unixsocket {}", socket.display()),
             format!("dir {}", folder.path().display()),
             "save \"\"".to_owned(),
-            // Without a password nobody else is let in than this machine.
-            "protected-mode no".to_owned(),
             // DEBUG SLEEP and its like.
             "enable-debug-command yes".to_owned(),
-        ];
-        lines.extend(self.password.iter().map(|password| format!("requirepass {password}")));
+        ]);
         lines.extend(self.lines.iter().cloned());
-        let configuration: PathBuf = folder.path().join("server.conf");
+        let configuration = folder.path().join("server.conf");
         fs::write(&configuration, lines.join("\n") + "\n").expect("the configuration can be written");
         let mut arguments = vec![configuration.display().to_string()];
         arguments.extend(self.arguments.iter().cloned());
-        let process = Process::new(self.flavor.program(), arguments, folder.path().join("log"));
         Server::of(Parts {
             flavor: self.flavor,
-            process,
+            process: Process::new(self.flavor.program(), arguments, folder.path().join("log")),
             port,
             socket,
             folder,
             password: self.password.clone(),
             users: self.users.clone(),
             unix_only: self.unix_only,
+            bus,
+            tls,
         })
+    }
+
+    /// Where it listens, and to whom.
+    fn connection_lines(&self, port: u16, tls: Option<&TlsFiles>) -> Vec<String> {
+        let plain_port = if self.unix_only || tls.is_some() { 0 } else { port };
+        // Without a password, protected mode would refuse all but the loopback addresses; it listens
+        // on nothing else.
+        let mut lines = vec!["bind 127.0.0.1".to_owned(), format!("port {plain_port}"), "protected-mode no".to_owned()];
+        if let Some(password) = &self.password {
+            // The second is for its primary, which has the same one.
+            lines.extend([format!("requirepass {password}"), format!("masterauth {password}")]);
+        }
+        if let Some(files) = tls {
+            let asks = if self.tls == Some(ClientCertificates::Required) { "yes" } else { "no" };
+            lines.extend([
+                format!("tls-port {port}"),
+                format!("tls-ca-cert-file {}", files.ca().display()),
+                format!("tls-cert-file {}", files.server_certificate().display()),
+                format!("tls-key-file {}", files.server_key().display()),
+                format!("tls-auth-clients {asks}"),
+            ]);
+        }
+        lines
     }
 }
 

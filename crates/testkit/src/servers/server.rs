@@ -12,6 +12,7 @@ use super::flavor::Flavor;
 use super::port::Port;
 use super::process::Process;
 use super::reply::{Connection, Reply};
+use super::tls::TlsFiles;
 
 /// A server of its own, on a port and in a folder of its own. Dropped, it is killed and its data
 /// are gone.
@@ -29,6 +30,8 @@ pub(super) struct Parts {
     pub(super) password: Option<String>,
     pub(super) users: Vec<User>,
     pub(super) unix_only: bool,
+    pub(super) bus: Option<Port>,
+    pub(super) tls: Option<TlsFiles>,
 }
 
 /// A user of the server beside `default`.
@@ -58,7 +61,7 @@ impl Server {
         self.0.flavor
     }
 
-    /// Its URL, for the user `default`: `redis://127.0.0.1:7000`.
+    /// Its URL, for the user `default`: `redis://127.0.0.1:7000`, or `rediss` with TLS.
     pub fn url(&self) -> String {
         let credentials = self.0.password.as_ref().map(|password| format!(":{}@", percent_encoded(password)));
         if self.0.unix_only { self.unix_url() } else { self.tcp_url(&credentials.unwrap_or_default()) }
@@ -86,6 +89,11 @@ impl Server {
         self.0.port.number()
     }
 
+    /// Its certificates and those for its clients, if it speaks TLS.
+    pub const fn tls(&self) -> Option<&TlsFiles> {
+        self.0.tls.as_ref()
+    }
+
     /// Its folder: data, log, configuration.
     pub fn folder(&self) -> &Path {
         self.0.folder.path()
@@ -98,6 +106,11 @@ impl Server {
     #[track_caller]
     pub fn pid(&self) -> u32 {
         self.0.process.pid().expect("the server runs")
+    }
+
+    /// Whether it has a process, paused or not.
+    pub fn is_running(&self) -> bool {
+        !self.0.process.has_ended()
     }
 
     /// Kills it (SIGKILL); returns when it is gone.
@@ -147,8 +160,16 @@ impl Server {
     /// If no answer comes within 10 s.
     #[track_caller]
     pub fn call<A: AsRef<[u8]>>(&self, command: &[A]) -> Reply {
-        let reply = self.connect(DEADLINE).and_then(|mut connection| connection.call(command));
-        reply.unwrap_or_else(|error| panic!("{}: {error}; its log:\n{}", self.0.flavor, self.log_tail()))
+        self.call_within(DEADLINE, command)
+            .unwrap_or_else(|error| panic!("{}: {error}; its log:\n{}", self.0.flavor, self.log_tail()))
+    }
+
+    /// As [`call`](Self::call), for a server that may be paused or killed.
+    ///
+    /// # Errors
+    /// Those of the socket; `WouldBlock` if the time was over.
+    pub fn call_within<A: AsRef<[u8]>>(&self, patience: Duration, command: &[A]) -> io::Result<Reply> {
+        self.connect(patience)?.call(command)
     }
 
     /// As [`call`](Self::call), with the answer as text, an array's elements one a line.
@@ -178,7 +199,7 @@ impl Server {
     /// # Errors
     /// Those of the socket; `WouldBlock` if the time was over.
     pub fn ping(&self, patience: Duration) -> io::Result<()> {
-        match self.connect(patience)?.call(&["PING"])? {
+        match self.call_within(patience, &["PING"])? {
             Reply::Simple(_) => Ok(()),
             reply => Err(io::Error::other(reply.to_string())),
         }
@@ -202,6 +223,16 @@ impl Server {
         Self(parts)
     }
 
+    /// The port on which a cluster's nodes talk to each other.
+    pub(super) fn bus_port(&self) -> Option<u16> {
+        self.0.bus.as_ref().map(Port::number)
+    }
+
+    /// The password of the user `default`.
+    pub(super) fn password(&self) -> Option<&str> {
+        self.0.password.as_deref()
+    }
+
     pub(super) const fn process(&self) -> &Process {
         &self.0.process
     }
@@ -215,7 +246,6 @@ impl Server {
         let mut connection = Connection::unix(&self.0.socket, patience)?;
         if let Some(password) = &self.0.password {
             let reply = connection.call(&["AUTH", password])?;
-            // Sentinel has no users before the file is read.
             if reply.is_error() {
                 return Err(io::Error::other(reply.to_string()));
             }
@@ -224,7 +254,8 @@ impl Server {
     }
 
     fn tcp_url(&self, credentials: &str) -> String {
-        format!("redis://{credentials}127.0.0.1:{}", self.port())
+        let scheme = if self.0.tls.is_some() { "rediss" } else { "redis" };
+        format!("{scheme}://{credentials}127.0.0.1:{}", self.port())
     }
 }
 
