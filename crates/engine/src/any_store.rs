@@ -53,6 +53,14 @@ impl AnyStore {
         }
     }
 
+    /// What a shared store calls the counter of this limit and key.
+    pub(crate) fn counter_name(&self, limit: LimitId, key: &Key<'_>) -> Option<String> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Shared(shared) => shared.shared().counter_name(limit, key),
+        }
+    }
+
     /// Regular upkeep.
     pub fn tidy(&self, now: Timestamp) {
         match self {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tidegate_core::{Limit, Mode, Request};
+use tidegate_store::Key;
 
 use crate::config::nearest;
 use crate::engine::Engine;
@@ -28,6 +29,8 @@ pub struct Explained {
     pub mode: Mode,
     /// Whether it applies, and to whom.
     pub outcome: Outcome,
+    /// What a shared store calls the counter, where the limit applies.
+    pub store_key: Option<String>,
 }
 
 /// Whether a limit applies to a request.
@@ -97,11 +100,16 @@ impl Engine {
                     (Some(number), Some(_)) => Numbers::Override(number + 1 - rule.temporary_overrides()),
                     _ => Numbers::Own,
                 };
-                Explained {
-                    limit: Arc::clone(own.map_or(&rule.limit, |own| &own.limit)),
-                    mode: rule.mode,
-                    outcome: outcome(&plan, rule, &values, request, numbers),
-                }
+                let outcome = outcome(&plan, rule, &values, request, numbers);
+                let store_key = match &outcome {
+                    Outcome::Applies { key, .. } => {
+                        let values = key.iter().map(|(_, value)| value.as_str()).collect();
+                        self.shared.store.counter_name(own.map_or(rule.id, |own| own.id), &Key { values })
+                    }
+                    _ => None,
+                };
+                let limit = Arc::clone(own.map_or(&rule.limit, |own| &own.limit));
+                Explained { limit, mode: rule.mode, outcome, store_key }
             })
             .collect();
         let disabled =
@@ -110,6 +118,7 @@ impl Engine {
             limit: Arc::new(rule.limit.clone()),
             mode: Mode::Disabled,
             outcome: Outcome::Disabled,
+            store_key: None,
         }));
         Explanation { block: block.map(|block| Arc::clone(&block.limit.name)), limits }
     }

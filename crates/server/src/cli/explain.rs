@@ -26,6 +26,7 @@ Exit codes: 0 told, 1 the file has a fault, 2 a wrong command line.
 Examples:
   tidegate explain limits.yaml --attr org=acme --attr agent=a1
   tidegate explain limits.yaml --attr org=acme --attr tool=research --cost 5
+  tidegate explain limits.yaml --attr org=acme --keys
   tidegate explain limits.yaml --attr org=acme --json | jq '.meets[].name'";
 
 /// What `explain` is told.
@@ -37,6 +38,9 @@ pub(crate) struct ExplainArgs {
     /// An attribute of the request; repeat it for more
     #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = Attribute::parse)]
     attributes: Vec<Attribute>,
+    /// Also tell what the counters are called in Redis (they are always in --json)
+    #[arg(long)]
+    keys: bool,
     /// The request's cost; 0 only looks
     #[arg(long, default_value_t = 1, value_name = "N")]
     cost: u64,
@@ -64,12 +68,13 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> anyhow::Result<ExitCode
     if output.json {
         output.document(&report)?;
     } else {
-        write_text(&mut anstream::stdout().lock(), &args.attributes, &report)?;
+        write_text(&mut anstream::stdout().lock(), args, &report)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_text(out: &mut impl Write, attributes: &[Attribute], report: &Report) -> std::io::Result<()> {
+fn write_text(out: &mut impl Write, args: &ExplainArgs, report: &Report) -> std::io::Result<()> {
+    let attributes = &args.attributes;
     let whose = if attributes.is_empty() { "without attributes".to_owned() } else { line(attributes) };
     writeln!(out, "A request {STRONG}{whose}{STRONG:#} with cost {}", report.cost)?;
     for unused in &report.unused {
@@ -86,11 +91,28 @@ fn write_text(out: &mut impl Write, attributes: &[Attribute], report: &Report) -
             }
         }
     }
+    if args.keys {
+        write_keys(out, &report.meets)?;
+    }
     if !report.others.is_empty() {
         writeln!(out, "\ndoes not meet {}:", count(report.others.len(), "other"))?;
         other_table(&report.others).write(out, "  ")?;
     }
     Ok(())
+}
+
+fn write_keys(out: &mut impl Write, meets: &[Met]) -> std::io::Result<()> {
+    let mut keys = Table::new(&[Column::Left("LIMIT"), Column::Left("KEY")]);
+    let mut has_keys = false;
+    for (met, key) in meets.iter().filter_map(|met| Some((met, met.store_key.as_deref()?))) {
+        has_keys = true;
+        keys.row([met.name.as_str().into(), key.into()]);
+    }
+    if !has_keys {
+        return writeln!(out, "\nno counter has a key in Redis: the file has no 'store.backend: redis'");
+    }
+    writeln!(out, "\nkeys in Redis:")?;
+    keys.write(out, "  ")
 }
 
 fn met_table(meets: &[Met]) -> Table {

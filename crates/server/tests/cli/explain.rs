@@ -82,3 +82,23 @@ fn faults_go_to_standard_error_and_end_with_1() {
     assert_eq!(json.code, 1);
     assert!(json.json()["faults"].as_array().unwrap().len() >= 6);
 }
+
+#[test]
+fn what_the_counters_are_called_in_redis() {
+    let limits = "
+store: { backend: redis, redis: { url: 'redis://127.0.0.1:6379' } }
+limits:
+  - { name: agent-minute, per: [org, agent], rate: 60/min }
+  - { name: org-minute, per: [org], rate: 600/min }
+  - { name: org-bursts, per: [org], rate: 600/min, algorithm: token_bucket, burst: 10 }
+  - { name: everyone, per: [], rate: 10000/min }
+  - { name: everyone-else, per: [], rate: 20000/min }
+  - { name: month, per: [org], quota: 1000000, period: month }
+";
+    let arguments = ["explain", "-", "--attr", "org=acme", "--attr", "agent=a:{1}", "--keys"];
+    let ended = tidegate_reading(limits, &arguments);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!(ended.stdout);
+    let in_memory = tidegate(&["explain", &example("quickstart.yaml"), "--attr", "org=acme", "--keys"]);
+    assert!(in_memory.stdout.contains("no counter has a key in Redis"), "{}", in_memory.stdout);
+}

@@ -8,4 +8,5 @@ mod hostile;
 mod process;
 mod reload;
 mod serve;
+mod shared_store;
 mod support;

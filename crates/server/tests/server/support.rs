@@ -44,6 +44,16 @@ pub(crate) async fn start_with(limits: &str, bounds: Bounds) -> Running {
     let policy = parse(limits, &Source::named("limits.yaml")).unwrap().policy;
     let clock = Clock::manual(Timestamp::from_secs(28_333_333 * 60));
     let engine = Engine::with_clock(policy, clock.clone());
+    Running { clock, ..start_bounded(engine, bounds).await }
+}
+
+/// A server around an engine that exists.
+pub(crate) async fn start_engine(engine: Engine) -> Running {
+    start_bounded(engine, Bounds::default()).await
+}
+
+async fn start_bounded(engine: Engine, bounds: Bounds) -> Running {
+    let clock = Clock::system();
     let free = || Some("127.0.0.1:0".to_owned());
     let settings = Settings { listen: free(), admin: free(), bounds, ..Settings::new() };
     let server = Server::bind_engine(engine.clone(), settings).await.unwrap();

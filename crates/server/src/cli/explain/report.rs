@@ -45,6 +45,9 @@ pub(super) struct Met {
     pub(super) refuses: bool,
     /// The attribute of `per` that it refuses the request for.
     missing: Option<String>,
+    /// What a shared store calls the counter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) store_key: Option<String>,
     /// The counter on one line, its attributes in the order of `per`.
     #[serde(skip)]
     pub(super) counter_line: String,
@@ -108,6 +111,7 @@ impl Met {
             },
             counter: key.map(|key| key.iter().map(|(name, value)| (name.to_string(), value.clone())).collect()),
             counter_line: key.map_or("none".to_owned(), |key| counter_line(key)),
+            store_key: explained.store_key.clone(),
             cost,
             quota: limit.capacity(),
             window_ms: limit.window().as_millis_ceil(),
