@@ -1,7 +1,13 @@
 //! The engine on a shared store: real servers, and their end.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops, and says where")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on stops, and says where"
+)]
 
 mod deny_memory;
+mod exactness;
 mod faults;
 mod outage;
 mod topology;
@@ -19,7 +25,12 @@ fn engine(server: &Server, limits: &str) -> Engine {
 
 /// An engine of these limits on whatever is at `url`.
 fn engine_at(url: &str, limits: &str) -> Engine {
-    let text = format!("store: {{backend: redis, redis: {{url: \"{url}\", timeout_ms: 50}}}}\nlimits:\n{limits}");
+    engine_with(url, "timeout_ms: 50", limits)
+}
+
+/// The same with these words under `store.redis`.
+fn engine_with(url: &str, redis: &str, limits: &str) -> Engine {
+    let text = format!("store: {{backend: redis, redis: {{url: \"{url}\", {redis}}}}}\nlimits:\n{limits}");
     let loaded = config::parse(&text, &config::Source::named("limits.yaml")).unwrap();
     Engine::new(loaded.policy)
 }
