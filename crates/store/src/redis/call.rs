@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 use tidegate_core::{Algorithm, Counter, Mode, Timestamp};
 
+use super::keys::hash_tag;
 use crate::charge::{Charge, Op};
 
 /// Every integer up to it is exact in a double.
@@ -60,6 +61,11 @@ impl Ask {
 }
 
 impl Ask {
+    /// What names its slot in a cluster, where all its counters have the same.
+    pub(super) fn slot(&self) -> Option<&str> {
+        self.names.first().map(|name| hash_tag(name).unwrap_or(name))
+    }
+
     /// What is asked, as bytes: equal for equal questions only.
     pub(super) fn question(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(256);

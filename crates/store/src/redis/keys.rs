@@ -41,6 +41,17 @@ pub(super) struct Names {
     shapes: HashMap<LimitId, Shape>,
 }
 
+/// What a cluster takes for the slot in a counter's name: what is in braces, or the whole of it.
+pub(super) fn hash_tag(name: &str) -> Option<&str> {
+    let inner = name.split_once('{')?.1.split_once('}')?.0;
+    (!inner.is_empty()).then_some(inner)
+}
+
+/// Whether two counters are surely of one slot.
+pub(super) fn same_slot(one: &str, other: &str) -> bool {
+    hash_tag(one).is_some_and(|tag| hash_tag(other) == Some(tag))
+}
+
 /// How the counters of one limit are called.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Shape {

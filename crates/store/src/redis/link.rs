@@ -5,8 +5,7 @@ use std::sync::{Arc, Once, Weak};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, RedisError};
+use redis::{AsyncConnectionConfig, RedisError, Value};
 use std::hash::BuildHasher;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -14,7 +13,8 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::call::Call;
 use super::denied::Denied;
 use super::fault::Fault;
-use super::script::{CHARGE, RESET, send};
+use super::node::Wire;
+use super::script::{CHARGE, REFUND, RESET, send};
 use super::settings::{RedisSettings, Server};
 use super::tally::Tally;
 
@@ -27,7 +27,7 @@ const RESETS_KEPT_SECS: i64 = 86_400;
 /// How often others' resets are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long making a connection may take.
-const CONNECT_MOST: Duration = Duration::from_millis(1_000);
+pub(super) const CONNECT_MOST: Duration = Duration::from_millis(1_000);
 
 /// A connection that heals.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(super) enum Status {
 /// A connection, and which one since the start.
 #[derive(Clone)]
 pub(super) struct Connection {
-    pub(super) inner: MultiplexedConnection,
+    pub(super) inner: Wire,
     number: u64,
 }
 
@@ -132,11 +132,11 @@ impl Link {
     }
 
     /// Says that a call on this connection went wrong. After a timeout the keeper looks whether the
-    /// server still answers; anything else ends the connection.
+    /// server still answers, and a slot on its way is one of many; anything else ends the connection.
     pub(super) fn report(&self, connection: &Connection, fault: Fault) {
         let shared = &self.shared;
         shared.tally.fault(fault);
-        if fault != Fault::TimedOut {
+        if !matches!(fault, Fault::TimedOut | Fault::Moved) {
             shared.end(connection.number, fault);
         }
         shared.suspected.notify_one();
@@ -155,16 +155,26 @@ impl Shared {
         });
     }
 
+    /// Whether every server answers, and the number of resets.
+    async fn look(&self, wire: &mut Wire) -> Result<Value, RedisError> {
+        if matches!(wire, Wire::Cluster(_)) {
+            wire.send_to_all(&redis::cmd("PING")).await?;
+        }
+        send(wire, &redis::Cmd::get(&self.resets_key)).await
+    }
+
     async fn connect(&self, number: u64) -> Result<Connection, Fault> {
         let making = async {
-            let client = self.server.client().await?;
             // The deadline is ours: each call has its own, whatever the connection's.
             let config = AsyncConnectionConfig::new()
                 .set_connection_timeout(Some(CONNECT_MOST))
                 .set_response_timeout(Some(CONNECT_MOST));
-            let mut inner = client.get_multiplexed_async_connection_with_config(&config).await?;
+            let mut inner = self.server.connect(&config).await?;
             CHARGE.load(&mut inner).await?;
             RESET.load(&mut inner).await?;
+            if matches!(inner, Wire::Cluster(_)) {
+                REFUND.load(&mut inner).await?;
+            }
             // A replica and a full server take scripts, but do not run them.
             CHARGE.run(&mut inner, &[&self.resets_key], &[b"", &Call::default().blob()]).await?;
             Ok::<_, RedisError>(inner)
@@ -209,8 +219,7 @@ async fn watch_over(shared: &Weak<Shared>, mut connection: Connection) {
     let mut resets = None;
     loop {
         let Some(link) = shared.upgrade() else { return };
-        let look = redis::Cmd::get(&link.resets_key);
-        let fault = match timeout(link.deadline, send(&mut connection.inner, &look)).await {
+        let fault = match timeout(link.deadline, link.look(&mut connection.inner)).await {
             Ok(Ok(value)) => {
                 if resets.is_some_and(|before| before != value) {
                     link.denied.clear();

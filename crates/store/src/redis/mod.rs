@@ -9,7 +9,9 @@
 //! - `replay`: the rows of a batch, from what the script found.
 //! - `queue`: several requests in one call when many are on their way.
 //! - `denied`: refusals that hold until a known instant, remembered.
-//! - `link`: the connection, and its making again; `settings`: where the server is.
+//! - `link`: the connection, and its making again; `node`: what it is to, a server or a cluster's;
+//!   `settings`: where they are.
+//! - `split`: a request whose counters are on several servers of a cluster; `refund`: what it gives back.
 //! - `fault`: what can be wrong with a server, told apart.
 //! - `page`: the listing; `tally`: counts for operators.
 
@@ -18,11 +20,14 @@ mod denied;
 mod fault;
 mod keys;
 mod link;
+mod node;
 mod page;
 mod queue;
+mod refund;
 mod replay;
 mod script;
 mod settings;
+mod split;
 mod tally;
 
 use std::collections::HashMap;
@@ -69,13 +74,36 @@ struct Installed {
     names: Names,
 }
 
+impl Installed {
+    /// What the server is asked. `now` is what its clock is thought to show.
+    fn ask(&self, batch: &[Charge<'_>], now: Timestamp) -> Result<Ask, StoreError> {
+        let mut ask = Ask::default();
+        for charge in batch {
+            let name = self.names.name(charge.limit, &charge.key);
+            ask.push(charge, name.ok_or(StoreError::UnknownLimit(charge.limit))?, now);
+        }
+        Ok(ask)
+    }
+
+    /// Whether each charge is of a limit that is known, with a rule that reads its counters.
+    fn knows(&self, batch: &[Charge<'_>]) -> Result<(), StoreError> {
+        for charge in batch {
+            let own = self.limits.get(&charge.limit).ok_or(StoreError::UnknownLimit(charge.limit))?;
+            if !own.algorithm.has_layout_of(charge.algorithm) {
+                return Err(StoreError::WrongLayout(charge.limit));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl RedisStore {
     /// A store on the server at these settings. It connects when it is first asked for something, within
     /// a tokio runtime.
     pub fn new(settings: RedisSettings) -> Self {
         let denied = Arc::new(Denied::new());
         let link = Arc::new(Link::new(&settings, Arc::clone(&denied)));
-        let queue = Arc::new(Queue::new(Arc::clone(&link)));
+        let queue = Arc::new(Queue::new(Arc::clone(&link), settings.is_cluster()));
         Self { settings, installed: RwLock::default(), link, queue, denied, ahead_us: AtomicI64::new(0) }
     }
 
@@ -116,30 +144,17 @@ impl RedisStore {
     /// Asks the server about a batch that is not empty.
     async fn ask(&self, batch: &[Charge<'_>], at: At) -> Result<Batch, StoreError> {
         let installed = self.installed();
-        for charge in batch {
-            let own = installed.limits.get(&charge.limit).ok_or(StoreError::UnknownLimit(charge.limit))?;
-            if !own.algorithm.has_layout_of(charge.algorithm) {
-                return Err(StoreError::WrongLayout(charge.limit));
-            }
-        }
+        installed.knows(batch)?;
         let sent = Instant::now();
         let deadline = sent + self.settings.timeout;
         let mut now = self.server_time(at);
         for _ in 0..ASKS_MAX {
-            let mut ask = Ask::default();
-            for charge in batch {
-                let name = installed.names.name(charge.limit, &charge.key);
-                ask.push(charge, name.ok_or(StoreError::UnknownLimit(charge.limit))?, now);
-            }
+            let ask = installed.ask(batch, now)?;
             let question = self.remembers(at).then(|| (ask.question(), self.denied.epoch()));
             if let Some(refusal) = question.as_ref().and_then(|(question, _)| self.denied.refusal(question, sent)) {
                 return Ok(refusal);
             }
-            let answer = match at {
-                At::Given(now) => self.queue.ask_at(&ask, now, GIVEN_KEEP_MS, deadline).await,
-                At::Backend { .. } => self.queue.ask(ask, deadline).await,
-            };
-            match answer {
+            match self.send(ask, at, deadline).await {
                 Ok(Answer { now, admitted, found }) => {
                     self.learn(at, now);
                     let answer = replay::replay(batch, &found, now, admitted);
@@ -159,9 +174,18 @@ impl RedisStore {
         Err(StoreError::Unavailable(Fault::Protocol))
     }
 
-    /// Whether refusals are remembered: of questions by the server's clock, unless that is switched off.
+    /// Asks the server, by whichever clock.
+    async fn send(&self, ask: Ask, at: At, deadline: Instant) -> Result<Answer, Failure> {
+        match at {
+            At::Given(now) => self.queue.ask_at(&ask, now, GIVEN_KEEP_MS, deadline).await,
+            At::Backend { .. } => self.queue.ask(ask, deadline).await,
+        }
+    }
+
+    /// Whether refusals are remembered: of questions by the server's clock, unless that is switched off. Where
+    /// requests give back what they took, no refusal is sure to hold.
     fn remembers(&self, at: At) -> bool {
-        self.settings.deny_memory && matches!(at, At::Backend { .. })
+        self.settings.deny_memory && !self.settings.is_split() && matches!(at, At::Backend { .. })
     }
 
     /// What the server's clock shows about now.
@@ -194,6 +218,9 @@ impl Store for RedisStore {
     async fn charge(&self, batch: &[Charge<'_>], at: At) -> Result<Batch, StoreError> {
         if batch.is_empty() {
             return Ok(Batch { admitted: true, rows: Default::default(), at: self.server_time(at) });
+        }
+        if self.settings.is_split() {
+            return split::ask(self, batch, at).await;
         }
         self.ask(batch, at).await
     }

@@ -6,9 +6,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::call::{Ask, numbers_found};
 use super::fault::Fault;
-use super::keys::Names;
+use super::keys::{Names, same_slot};
+use super::node::Node;
 use super::queue::Failure;
-use super::{ASKS_MAX, GIVEN_KEEP_MS, RedisStore, replay, script};
+use super::{ASKS_MAX, RedisStore, replay};
 use crate::charge::{At, Charge, Key, Op};
 use crate::store::{Counted, CounterPage, PageQuery, StoreError};
 
@@ -26,46 +27,80 @@ pub(super) async fn page(store: &RedisStore, query: &PageQuery<'_>, at: At) -> R
     if !own.algorithm.has_layout_of(query.algorithm) {
         return Err(StoreError::WrongLayout(query.limit));
     }
+    let nodes = nodes(store).await?;
     let mut place = match query.after {
-        None => Place::default(),
-        Some(text) => Place::parse(text).ok_or(StoreError::BadCursor)?,
+        None => Place { node: nodes.first().cloned().unwrap_or_default(), ..Place::default() },
+        Some(text) => Place::parse(text, store.settings.is_cluster()).ok_or(StoreError::BadCursor)?,
     };
     let mut counters: Vec<Counted> = Vec::new();
     for _ in 0..STEPS_MAX {
-        let (next, keys) = scan(store, &installed.names, query, place.cursor).await?;
+        let (next, keys) = scan(store, &installed.names, query, &place).await?;
         let rest = &keys[keys.partition_point(|(key, _)| *key <= place.listed)..];
         let now_listed = &rest[..rest.len().min(query.items_max - counters.len())];
-        for some in now_listed.chunks(ASK_COUNTERS) {
+        let together = |(one, _): &Found, (other, _): &Found| !store.settings.is_cluster() || same_slot(one, other);
+        for some in now_listed.chunk_by(together).flat_map(|some| some.chunks(ASK_COUNTERS)) {
             counters.extend(standings(store, query.algorithm, some, at).await?);
         }
         if rest.len() > now_listed.len() {
-            let listed = now_listed.last().map_or(place.listed, |(key, _)| key.clone());
-            return Ok(CounterPage { counters, next: Some(Place { cursor: place.cursor, listed }.text()) });
+            if let Some((key, _)) = now_listed.last() {
+                place.listed.clone_from(key);
+            }
+            return Ok(CounterPage { counters, next: Some(place.text()) });
         }
-        place = Place { cursor: next, listed: String::new() };
+        place.listed.clear();
+        place.cursor = next;
         if next == 0 {
-            return Ok(CounterPage { counters, next: None });
+            // Of a cluster, the next server.
+            let Some(node) = nodes.iter().find(|node| **node > place.node) else {
+                return Ok(CounterPage { counters, next: None });
+            };
+            place.node = node.clone();
         }
     }
     Ok(CounterPage { counters, next: Some(place.text()) })
 }
 
-/// Where a listing goes on: a cursor of SCAN, and the last key there, in their order, that was listed.
+/// Where a listing goes on: at which server, a cursor of SCAN, and the last key there, in their order, that
+/// was listed.
 #[derive(Clone, Debug, Default)]
 struct Place {
+    node: Node,
     cursor: u64,
     listed: String,
 }
 
 impl Place {
-    fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str, in_cluster: bool) -> Option<Self> {
+        let (node, text) = if in_cluster {
+            let (address, text) = text.split_once('/')?;
+            (Node::at(address), text)
+        } else {
+            (Node::default(), text)
+        };
         let (cursor, listed) = text.split_once('.')?;
-        Some(Self { cursor: cursor.parse().ok()?, listed: listed.to_owned() })
+        Some(Self { node, cursor: cursor.parse().ok()?, listed: listed.to_owned() })
     }
 
     fn text(&self) -> String {
-        format!("{}.{}", self.cursor, self.listed)
+        let Self { node, cursor, listed } = self;
+        node.address().map_or_else(|| format!("{cursor}.{listed}"), |address| format!("{address}/{cursor}.{listed}"))
     }
+}
+
+/// The servers that have counters, in their order.
+async fn nodes(store: &RedisStore) -> Result<Vec<Node>, StoreError> {
+    if !store.settings.is_cluster() {
+        return Ok(vec![Node::default()]);
+    }
+    let deadline = Instant::now() + store.settings.timeout;
+    let mut connection = store.link.connection(deadline).await.map_err(StoreError::Unavailable)?;
+    let fault = match timeout_at(deadline, connection.inner.nodes()).await {
+        Ok(Ok(nodes)) => return Ok(nodes),
+        Ok(Err(error)) => Fault::from(&error),
+        Err(_) => Fault::TimedOut,
+    };
+    store.link.report(&connection, fault);
+    Err(StoreError::Unavailable(fault))
 }
 
 /// A counter's key, and the values in it.
@@ -76,14 +111,14 @@ async fn scan(
     store: &RedisStore,
     names: &Names,
     query: &PageQuery<'_>,
-    cursor: u64,
+    place: &Place,
 ) -> Result<(u64, Vec<Found>), StoreError> {
     let pattern = names.pattern(query.limit).ok_or(StoreError::UnknownLimit(query.limit))?;
     let deadline = Instant::now() + store.settings.timeout;
     let mut connection = store.link.connection(deadline).await.map_err(StoreError::Unavailable)?;
     let mut command = redis::cmd("SCAN");
-    command.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(STEP_KEYS);
-    let fault = match timeout_at(deadline, script::send(&mut connection.inner, &command)).await {
+    command.arg(place.cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(STEP_KEYS);
+    let fault = match timeout_at(deadline, connection.inner.send_to(&place.node, &command)).await {
         Ok(Ok(value)) => match step(value) {
             Some((next, mut keys)) => {
                 keys.sort_unstable();
@@ -128,11 +163,7 @@ async fn standings(
             ask.push(&look, key.clone(), now);
         }
         let deadline = Instant::now() + store.settings.timeout;
-        let answer = match at {
-            At::Given(now) => store.queue.ask_at(&ask, now, GIVEN_KEEP_MS, deadline).await,
-            At::Backend { .. } => store.queue.ask(ask, deadline).await,
-        };
-        match answer {
+        match store.send(ask, at, deadline).await {
             Ok(answer) => {
                 let numbers = answer.found.chunks(numbers_found(algorithm));
                 let counted = keys.iter().zip(numbers).filter_map(|((_, values), numbers)| {

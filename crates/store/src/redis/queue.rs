@@ -4,6 +4,9 @@
 //! At most four calls are under way at a time. A request that finds a place free goes at once, alone. The
 //! others wait in line, and each call that ends takes the next up to 32 of them along, first come first
 //! served: the wait added is at most the time that one call takes, for each 128 in front.
+//!
+//! In a cluster a call has the counters of one slot only: the first in line takes along those behind it that
+//! are of its slot, and more calls are under way at a time, as there are more servers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +24,10 @@ use super::tally::Tally;
 
 /// Calls under way at a time.
 const CALLS_MAX: usize = 4;
+/// The same in a cluster.
+const CALLS_MAX_IN_CLUSTER: usize = 16;
+/// How many of those in line are looked at for one call in a cluster.
+const LOOK_MAX: usize = 256;
 /// Requests that wait at most; more are refused at once, as by a server that does not answer.
 const WAITING_MAX: usize = 65_536;
 
@@ -44,6 +51,9 @@ pub(super) enum Failure {
 #[derive(Debug)]
 pub(super) struct Queue {
     link: Arc<Link>,
+    calls_max: usize,
+    /// Whether a call may have the counters of one slot only.
+    by_slot: bool,
     line: Mutex<Line>,
 }
 
@@ -61,15 +71,17 @@ struct Waiting {
 }
 
 impl Queue {
-    pub(super) fn new(link: Arc<Link>) -> Self {
-        Self { link, line: Mutex::default() }
+    /// A line in front of the link's server, or of a cluster.
+    pub(super) fn new(link: Arc<Link>, by_slot: bool) -> Self {
+        let calls_max = if by_slot { CALLS_MAX_IN_CLUSTER } else { CALLS_MAX };
+        Self { link, calls_max, by_slot, line: Mutex::default() }
     }
 
     /// Asks the server, by its own clock.
     pub(super) async fn ask(self: &Arc<Self>, ask: Ask, deadline: Instant) -> Result<Answer, Failure> {
         let receiver = {
             let mut line = self.line();
-            if line.calls < CALLS_MAX {
+            if line.calls < self.calls_max {
                 line.calls += 1;
                 None
             } else if line.waiting.len() < WAITING_MAX {
@@ -120,7 +132,7 @@ impl Queue {
     async fn serve(self: Arc<Self>) {
         let place = Place { queue: &self };
         loop {
-            let group = self.line().next_group();
+            let group = if self.by_slot { self.line().next_of_slot() } else { self.line().next_group() };
             let Some(deadline) = group.iter().map(|one| one.deadline).max() else { break };
             let mut call = Call::default();
             for one in &group {
@@ -156,6 +168,28 @@ impl Line {
             if !next.answer.is_closed() {
                 group.push(next);
             }
+        }
+        group
+    }
+
+    /// The first who still waits, and up to 31 of those close behind whose counters are of its slot. The
+    /// others keep their order.
+    fn next_of_slot(&mut self) -> Vec<Waiting> {
+        let mut group: Vec<Waiting> = Vec::new();
+        let mut passed = Vec::new();
+        while group.len() < REQUESTS_MAX && passed.len() < LOOK_MAX {
+            let Some(next) = self.waiting.pop_front() else { break };
+            if next.answer.is_closed() {
+                continue;
+            }
+            if group.first().is_none_or(|first| first.ask.slot() == next.ask.slot()) {
+                group.push(next);
+            } else {
+                passed.push(next);
+            }
+        }
+        for one in passed.into_iter().rev() {
+            self.waiting.push_front(one);
         }
         group
     }

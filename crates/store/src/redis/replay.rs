@@ -14,8 +14,47 @@ use crate::working::Working;
 /// The rows of a request of which the script says that it was `admitted`; none if the numbers do not
 /// bear it out.
 pub(super) fn replay(batch: &[Charge<'_>], found: &[u64], now: Timestamp, admitted: bool) -> Option<Batch> {
+    let (mut rows, seen, vetoed) = rows(batch, found, now, admitted)?;
+    if vetoed == admitted {
+        return None;
+    }
+    if !admitted {
+        as_before(batch, &seen, &mut rows, now);
+    }
+    Some(Batch { admitted, rows, at: now })
+}
+
+/// The rows of charges that took nothing in the end, whatever each of them found.
+pub(super) fn untaken(batch: &[Charge<'_>], found: &[u64], now: Timestamp) -> Option<SmallVec<[Row; 4]>> {
+    let (mut rows, seen, _) = rows(batch, found, now, false)?;
+    as_before(batch, &seen, &mut rows, now);
+    Some(rows)
+}
+
+/// Where a taking is found again: the window, the begin of the period, the entry's instant, or when the
+/// bucket was to be full again after it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Made {
+    pub(super) at: u64,
+    pub(super) ticks: u16,
+}
+
+/// What each of these admitted charges took, if anything.
+pub(super) fn taken(batch: &[Charge<'_>], found: &[u64], now: Timestamp) -> Option<Vec<Option<Made>>> {
+    let (rows, seen, _) = rows(batch, found, now, true)?;
+    let made = batch.iter().zip(rows.iter().zip(&seen)).map(|(charge, (row, seen))| {
+        let took = charge.op == Op::Take && row.verdict.admits() && !charge.cost.is_zero();
+        took.then(|| seen.made())
+    });
+    Some(made.collect())
+}
+
+type Rows<'a> = (SmallVec<[Row; 4]>, SmallVec<[Seen<'a>; 4]>, bool);
+
+/// The rows, each counter after its charge, and whether one of them refuses.
+fn rows<'a>(batch: &[Charge<'a>], found: &[u64], now: Timestamp, takes: bool) -> Option<Rows<'a>> {
     let mut wanted = HashMap::<(LimitId, &[&str]), u64>::new();
-    let mut firsts: SmallVec<[Seen<'_>; 4]> = SmallVec::new();
+    let mut firsts: SmallVec<[Seen<'a>; 4]> = SmallVec::new();
     let mut rows = SmallVec::new();
     let mut vetoed = false;
     let mut rest = found;
@@ -33,19 +72,13 @@ pub(super) fn replay(batch: &[Charge<'_>], found: &[u64], now: Timestamp, admitt
             }
         }
         vetoed |= charge.mode == Mode::Enforce && !verdict.admits();
-        if admitted && charge.op == Op::Take && verdict.admits() && !charge.cost.is_zero() {
+        if takes && charge.op == Op::Take && verdict.admits() && !charge.cost.is_zero() {
             seen.take(charge.cost, now);
         }
         rows.push(Row { verdict, standing: seen.standing(now), at_cap: false });
         firsts.push(seen);
     }
-    if vetoed == admitted {
-        return None;
-    }
-    if !admitted {
-        as_before(batch, &firsts, &mut rows, now);
-    }
-    Some(Batch { admitted, rows, at: now })
+    Some((rows, firsts, vetoed))
 }
 
 /// How a counter stands, from what the script found; none if it has expired.
@@ -169,6 +202,20 @@ impl<'a> Seen<'a> {
                 seen.used += cost.units();
             }
         }
+    }
+
+    /// Where its last taking is found again.
+    fn made(&self) -> Made {
+        let (at, ticks) = match self {
+            Self::Whole(Working::Fixed(_, state)) => (u64::from(state.window), 0),
+            Self::Whole(Working::Bucket(_, state)) => (state.full_at.as_micros(), state.ticks),
+            Self::Whole(Working::Counter(_, state)) => (state.window, 0),
+            Self::Whole(Working::Calendar(_, state)) => (state.start.as_micros(), 0),
+            // The script says what it found, never a log itself.
+            Self::Whole(Working::Log(..)) => (0, 0),
+            Self::Log(_, seen) => (seen.now.as_micros(), 0),
+        };
+        Made { at, ticks }
     }
 
     fn standing(&self, now: Timestamp) -> Standing {

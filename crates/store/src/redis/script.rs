@@ -5,10 +5,15 @@ use std::sync::LazyLock;
 use redis::aio::ConnectionLike;
 use redis::{Cmd, RedisError, ServerErrorKind, Value};
 
+use super::node::Wire;
+
 /// Checks and charges.
 pub(super) static CHARGE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/charge.lua")));
 /// Forgets a counter.
 pub(super) static RESET: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/reset.lua")));
+
+/// Gives back what a request took.
+pub(super) static REFUND: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/refund.lua")));
 
 /// A script and its name.
 #[derive(Debug)]
@@ -22,9 +27,9 @@ impl Script {
         Self { text, sha: redis::Script::new(text).get_hash().to_owned() }
     }
 
-    /// Makes the server know it.
-    pub(super) async fn load(&self, connection: &mut impl ConnectionLike) -> Result<(), RedisError> {
-        send(connection, redis::cmd("SCRIPT").arg("LOAD").arg(self.text)).await.map(drop)
+    /// Makes the server know it, or every server of a cluster that takes writes.
+    pub(super) async fn load(&self, wire: &mut Wire) -> Result<(), RedisError> {
+        wire.send_to_all(redis::cmd("SCRIPT").arg("LOAD").arg(self.text)).await.map(drop)
     }
 
     /// Runs it. A server that has forgotten the script is told it again in the same breath.

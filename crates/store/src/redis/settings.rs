@@ -3,14 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::io::tcp::TcpSettings;
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
-    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisError, TlsCertificates, TlsMode,
+    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisError,
+    TlsCertificates, TlsMode,
 };
 use tokio::sync::Mutex;
 
 use super::keys::Slot;
+use super::link::CONNECT_MOST;
+use super::node::Wire;
+
+/// How often a cluster's client asks again: for a slot that has moved, it asks where it is now.
+const CLUSTER_RETRIES: u32 = 3;
+/// The longest wait, in ms, before it does; a call has a deadline of its own.
+const CLUSTER_RETRY_MS_MAX: u64 = 10;
 
 /// The shared store's settings.
 #[derive(Clone, Debug)]
@@ -35,6 +44,8 @@ pub struct Address {
     pub url: String,
     /// The sentinels that know which server is the primary: `redis://[user:password@]host[:port]` each.
     pub sentinels: Vec<String>,
+    /// Some servers of a cluster, in the place of `url`: any one of them knows the others.
+    pub cluster: Vec<String>,
     /// Whom to trust and who to be, with `rediss://`.
     pub tls: Tls,
 }
@@ -57,6 +68,12 @@ pub enum RedisSettingsError {
     /// Not the address of a sentinel.
     #[error("'{0}' is not the address of a sentinel; an example: redis://127.0.0.1:26379")]
     Sentinel(String),
+    /// Not the address of a server of a cluster.
+    #[error("'{0}' is not the address of a server of a cluster; an example: redis://127.0.0.1:6379")]
+    Node(String),
+    /// The servers of a cluster do not fit together, or it is said twice where the server is.
+    #[error("{0}")]
+    Cluster(&'static str),
     /// Certificates for a connection without TLS.
     #[error("certificates need TLS: write rediss:// in the url")]
     NoTls,
@@ -114,6 +131,16 @@ impl RedisSettings {
         format!("{}:resets", self.prefix)
     }
 
+    /// Whether the server is a cluster.
+    pub const fn is_cluster(&self) -> bool {
+        matches!(self.server, Server::Cluster(_))
+    }
+
+    /// Whether one request's counters may be on several servers.
+    pub(super) fn is_split(&self) -> bool {
+        self.is_cluster() && self.slot != Slot::Single
+    }
+
     pub(super) const fn server(&self) -> &Server {
         &self.server
     }
@@ -132,7 +159,8 @@ impl Eq for RedisSettings {}
 impl std::fmt::Debug for Address {
     /// Without passwords and keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Address").field("sentinels", &self.sentinels.len()).finish_non_exhaustive()
+        let (sentinels, nodes) = (self.sentinels.len(), self.cluster.len());
+        f.debug_struct("Address").field("sentinels", &sentinels).field("cluster", &nodes).finish_non_exhaustive()
     }
 }
 
@@ -143,6 +171,8 @@ pub(super) enum Server {
     Alone(Arc<Client>),
     /// Where the sentinels say.
     Sentinel(Arc<Mutex<SentinelClient>>),
+    /// Many, of which each has some of the slots.
+    Cluster(Arc<ClusterClient>),
 }
 
 impl std::fmt::Debug for Server {
@@ -150,12 +180,16 @@ impl std::fmt::Debug for Server {
         f.write_str(match self {
             Self::Alone(_) => "Alone",
             Self::Sentinel(_) => "Sentinel",
+            Self::Cluster(_) => "Cluster",
         })
     }
 }
 
 impl Server {
     fn new(address: &Address) -> Result<Self, RedisSettingsError> {
+        if !address.cluster.is_empty() {
+            return cluster(address).map(|client| Self::Cluster(Arc::new(client)));
+        }
         let info = info(&address.url).map_err(RedisSettingsError::Url)?;
         let certificates = certificates(&info, &address.tls)?;
         if address.sentinels.is_empty() {
@@ -171,13 +205,15 @@ impl Server {
         Ok(Self::Sentinel(Arc::new(Mutex::new(client))))
     }
 
-    /// A client of the server that takes writes.
-    pub(super) async fn client(&self) -> Result<Client, RedisError> {
-        match self {
-            Self::Alone(client) => Ok(Client::clone(client)),
+    /// Connects to the server that takes writes.
+    pub(super) async fn connect(&self, config: &AsyncConnectionConfig) -> Result<Wire, RedisError> {
+        let client = match self {
+            Self::Alone(client) => Client::clone(client),
             // One at a time asks the sentinels; only the link does.
-            Self::Sentinel(client) => client.lock().await.async_get_client().await,
-        }
+            Self::Sentinel(client) => client.lock().await.async_get_client().await?,
+            Self::Cluster(client) => return client.get_async_connection().await.map(Wire::Cluster),
+        };
+        client.get_multiplexed_async_connection_with_config(config).await.map(Wire::Alone)
     }
 }
 
@@ -244,6 +280,35 @@ fn sentinel(
         builder = builder.set_client_to_sentinel_password(password);
     }
     builder.build().map_err(broken)
+}
+
+fn cluster(address: &Address) -> Result<ClusterClient, RedisSettingsError> {
+    if !address.url.is_empty() || !address.sentinels.is_empty() {
+        return Err(RedisSettingsError::Cluster("with a cluster there is neither a url nor sentinels"));
+    }
+    let node = |url: &String| info(url).map_err(|_| RedisSettingsError::Node(shown(url)));
+    let nodes = address.cluster.iter().map(node).collect::<Result<Vec<_>, _>>()?;
+    if nodes.iter().any(|node| node.redis_settings().db() != 0) {
+        return Err(RedisSettingsError::Cluster("a cluster has no numbered databases: end the urls after the port"));
+    }
+    let certificates = nodes.first().map(|node| certificates(node, &address.tls)).transpose()?.flatten();
+    let mut builder = ClusterClientBuilder::new(nodes)
+        .retries(CLUSTER_RETRIES)
+        .min_retry_wait(1)
+        .max_retry_wait(CLUSTER_RETRY_MS_MAX)
+        .connection_timeout(CONNECT_MOST)
+        .response_timeout(CONNECT_MOST)
+        .tcp_settings(TcpSettings::default().set_nodelay(true));
+    let with_certificates = certificates.is_some();
+    if let Some(certificates) = certificates {
+        builder = builder.certs(certificates);
+    }
+    builder.build().map_err(|error| {
+        if with_certificates {
+            return RedisSettingsError::Certificates(why(&error));
+        }
+        RedisSettingsError::Cluster("the urls of a cluster differ in more than the address: write them alike")
+    })
 }
 
 /// The part of a url that holds no password.

@@ -11,6 +11,8 @@ pub(super) struct Tally {
     pub(super) calls: AtomicU64,
     pub(super) requests: AtomicU64,
     pub(super) mended: AtomicU64,
+    pub(super) refunds: AtomicU64,
+    pub(super) refunds_lost: AtomicU64,
     faults: [AtomicU64; Fault::ALL.len()],
 }
 
@@ -27,6 +29,10 @@ pub struct RedisCounts {
     pub denied_from_memory: u64,
     /// Counters found broken (of another type, or without an expiry) and made anew.
     pub mended: u64,
+    /// Calls that gave back, in a cluster, what a request took before another server refused it.
+    pub refunds: u64,
+    /// Of those that were due, the ones without an answer: perhaps too much is counted.
+    pub refunds_lost: u64,
     /// Calls and connections that failed, by kind.
     pub faults: Vec<(Fault, u64)>,
 }
@@ -50,6 +56,8 @@ impl Tally {
             requests: read(&self.requests),
             denied_from_memory: 0,
             mended: read(&self.mended),
+            refunds: read(&self.refunds),
+            refunds_lost: read(&self.refunds_lost),
             faults: Fault::ALL.into_iter().zip(self.faults.iter().map(read)).collect(),
         }
     }

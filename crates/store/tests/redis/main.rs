@@ -1,6 +1,7 @@
 //! The shared store, on real servers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops, and says where")]
 
+mod cluster;
 mod differential;
 mod place;
 

@@ -23,13 +23,13 @@ pub(crate) fn entered() -> tokio::runtime::EnterGuard<'static> {
     RUNTIME.enter()
 }
 
-/// A store, and its server, which ends with it.
+/// A store, and its server, which ends with it, or what keeps others off a shared one.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Place<S = Server> {
     /// The store.
     pub(crate) store: RedisStore,
     /// The server.
-    pub(crate) server: Server,
+    pub(crate) server: S,
 }
 
 impl Place {
@@ -55,7 +55,7 @@ pub(crate) fn connect(settings: RedisSettings) -> RedisStore {
     store
 }
 
-impl Store for Place {
+impl<S: Send + Sync> Store for Place<S> {
     fn install(&self, limits: &[(LimitId, Arc<Limit>)]) {
         self.store.install(limits);
     }
