@@ -160,12 +160,12 @@ struct Work {
 }
 
 impl Work {
-    async fn run(mut self, listener: TcpListener, mut orders: mpsc::UnboundedReceiver<Order>) {
+    async fn run(mut self, listener: Listener, mut orders: mpsc::UnboundedReceiver<Order>) {
         let mut listener = Some(listener);
         loop {
             let accepted = async {
                 match &listener {
-                    Some(listener) => listener.accept().await,
+                    Some(listener) => listener.0.accept().await,
                     None => std::future::pending().await,
                 }
             };
@@ -194,8 +194,9 @@ impl Work {
         }
     }
 
-    async fn listen(&self) -> TcpListener {
-        TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).await.expect("the proxy's port was reserved")
+    async fn listen(&self) -> Listener {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).await;
+        Listener(listener.expect("the proxy's port was reserved"))
     }
 
     fn connect(&mut self, client: TcpStream) {
@@ -208,6 +209,17 @@ impl Work {
             let _open = open;
             tunnel::pass(client, target_port, faults, cuts_before).await;
         });
+    }
+}
+
+/// Dropped, it refuses connections at once.
+struct Listener(TcpListener);
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // Closing alone would not do: a process that is just being started from another thread has a
+        // copy of this socket, until it becomes another program.
+        let _ = rustix::net::shutdown(&self.0, rustix::net::Shutdown::Both);
     }
 }
 

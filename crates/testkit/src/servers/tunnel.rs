@@ -34,8 +34,16 @@ pub(super) async fn pass(mut client: TcpStream, target_port: u16, faults: watch:
         let _ = cuts.wait_for(|faults| faults.cuts != cuts_before).await;
     };
     tokio::pin!(cut);
+    let connect = async {
+        let server = TcpStream::connect((Ipv4Addr::LOCALHOST, target_port)).await;
+        if server.is_err() {
+            // That nobody is there is held back as all else.
+            wait_until_it_flows(&mut faults.clone()).await;
+        }
+        server.ok()
+    };
     let server = tokio::select! {
-        server = TcpStream::connect((Ipv4Addr::LOCALHOST, target_port)) => server.ok(),
+        server = connect => server,
         () = &mut cut => None,
     };
     let Some(mut server) = server else { return };
