@@ -3,6 +3,7 @@
 //! A warning is given only where it always holds, whatever requests come. Overrides and blocks that
 //! an operator sets at run time are not in the file and not in the proof.
 
+mod cluster;
 mod conditions;
 mod pairs;
 mod rule;
@@ -28,6 +29,7 @@ pub(crate) fn warn(draft: &Draft, findings: &mut Findings) {
         pairs::warn(draft, &mut steps, findings);
         all_skipped(draft, findings);
     }
+    cluster::warn(draft, findings);
 }
 
 fn file_mode(draft: &Draft, findings: &mut Findings) {

@@ -41,7 +41,7 @@ pub(crate) const MEMORY: Keys =
     Keys { known: &["max_keys", "at_cap", "names"], later: &[], example: "memory: {max_keys: 1_000_000}" };
 /// `store.redis`.
 pub(crate) const REDIS: Keys = Keys {
-    known: &["url", "sentinels", "tls", "prefix", "timeout_ms", "slot", "deny_memory"],
+    known: &["url", "sentinels", "cluster", "tls", "prefix", "timeout_ms", "slot", "deny_memory"],
     later: &[],
     example: "redis: {url: \"redis://127.0.0.1:6379/0\"}",
 };

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on stops, and says where"
 )]
 
+mod cluster;
 mod deny_memory;
 mod exactness;
 mod faults;

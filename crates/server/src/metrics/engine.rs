@@ -104,6 +104,8 @@ fn encode_shared_store(engine: &Engine, encoder: &mut DescriptorEncoder<'_>) -> 
         ("shared_store_requests", "Requests in those calls", counts.requests),
         ("shared_store_denied_from_memory", "Refusals that needed no call", counts.denied_from_memory),
         ("shared_store_mended", "Counters that were found broken and made anew", counts.mended),
+        ("shared_store_refunds", "Calls that gave back what another server of a cluster refused", counts.refunds),
+        ("shared_store_refunds_lost", "Of those that were due, the ones without an answer", counts.refunds_lost),
     ] {
         let counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(count).encode(counter)?;

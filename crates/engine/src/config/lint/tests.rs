@@ -224,3 +224,26 @@ fn told(text: &str) -> String {
     let shown = if warnings.is_empty() { "no warning".to_owned() } else { warnings.join("\n  => ") };
     format!("{}\n  => {shown}\n", text.trim_end())
 }
+
+#[test]
+fn what_a_cluster_gives_up() {
+    let file = |redis: &str| {
+        warnings(&format!(
+            "store: {{backend: redis, redis: {{{redis}}}}}\nlimits:\n  \
+             - {{name: everyone, per: [], rate: 100/min}}\n  \
+             - {{name: org, per: [org], rate: 10/min}}\n  \
+             - {{name: off, per: [user], rate: 10/min, mode: disabled}}\n"
+        ))
+        .into_iter()
+        .filter(|warning| warning.contains("cluster"))
+        .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        file("cluster: ['redis://x']"),
+        ["limits.yaml:3:12: in a cluster limit 'everyone' is charged after the org's limits, in a call of its own: \
+          it never admits too much, but may refuse for a moment what another request is giving back; \
+          slot: single is exact, on one server of the cluster"]
+    );
+    assert_eq!(file("cluster: ['redis://x'], slot: single"), Vec::<String>::new());
+    assert_eq!(file("url: 'redis://x'"), Vec::<String>::new());
+}

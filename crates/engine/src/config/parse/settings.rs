@@ -114,11 +114,16 @@ fn redis(store: &Group<'_, '_>, findings: &mut Findings) -> Redis {
     let deny_memory =
         group.value("deny_memory").and_then(|node| scalar::flag(node, "deny_memory", findings)).unwrap_or(true);
     let sentinels = group.value("sentinels").map(|node| texts(node, "sentinels", findings));
+    let cluster = group.value("cluster").map(|node| cluster(node, findings));
     let tls = group.value("tls").map(|node| tls(node, findings));
-    let Some(url) = group.value("url") else { return Redis::None };
-    let (Some(text), Some(sentinels), Some(tls)) = (
-        scalar::text(url, "url", findings),
+    if group.value("url").is_none() && cluster.is_none() {
+        return Redis::None;
+    }
+    let url = group.value("url").map(|node| scalar::text(node, "url", findings));
+    let (Some(url), Some(sentinels), Some(cluster), Some(tls)) = (
+        url.unwrap_or(Some("")),
         sentinels.unwrap_or_else(|| Some(Vec::new())),
+        cluster.unwrap_or_else(|| Some(Vec::new())),
         tls.unwrap_or_else(|| Some(Tls::default())),
     ) else {
         return Redis::Faulty;
@@ -126,11 +131,12 @@ fn redis(store: &Group<'_, '_>, findings: &mut Findings) -> Redis {
     let fault = |place, key: &str, error: RedisSettingsError| {
         Finding::new(place, format!("'store.redis.{key}': {error}")).hint("see store.redis in docs/limits-file.md")
     };
-    let mut settings = match RedisSettings::at(Address { url: text.to_owned(), sentinels, tls }) {
+    let mut settings = match RedisSettings::at(Address { url: url.to_owned(), sentinels, cluster, tls }) {
         Ok(settings) => settings,
         Err(error) => {
             let key = match &error {
                 RedisSettingsError::Sentinel(_) => "sentinels",
+                RedisSettingsError::Node(_) | RedisSettingsError::Cluster(_) => "cluster",
                 RedisSettingsError::NoTls | RedisSettingsError::Certificates(_) => "tls",
                 RedisSettingsError::Url(_) | RedisSettingsError::Prefix => "url",
             };
@@ -184,6 +190,17 @@ fn tls(node: &Node<'_>, findings: &mut Findings) -> Option<Tls> {
             None
         }
     }
+}
+
+/// `store.redis.cluster`.
+fn cluster(node: &Node<'_>, findings: &mut Findings) -> Option<Vec<String>> {
+    let urls = texts(node, "cluster", findings)?;
+    if urls.is_empty() {
+        let message = "'cluster' names no server";
+        findings.push(Finding::new(node.place, message).hint("name some: ['redis://10.0.0.1:6379', …]"));
+        return None;
+    }
+    Some(urls)
 }
 
 /// A list of texts.

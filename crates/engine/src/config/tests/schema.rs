@@ -157,6 +157,7 @@ fn bad_files_fit_neither() {
         "limits: []\nstore: {redis: {slot: agent}}",
         "limits: []\nstore: {on_failure: drop}",
         "limits: []\nstore: {redis: {url: 'redis://x', sentinels: 'redis://y'}}",
+        "limits: []\nstore: {redis: {cluster: 'redis://y'}}",
         "limits: []\nstore: {redis: {url: 'rediss://x', tls: {ca: 5}}}",
         "limits: []\nstore: {memory: {max_keys: 0}}",
         "limits: []\nstore: {memory: {at_cap: drop}}",

@@ -1,5 +1,4 @@
 //! The refund itself, on a server, later or after others: against what there would be without the taking.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops, and says where")]
 
 use std::sync::LazyLock;
 
