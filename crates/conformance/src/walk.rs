@@ -137,6 +137,20 @@ pub fn walk(
     steps: &[Step],
     tidy: impl Fn(Timestamp),
 ) -> Result<(), TestCaseError> {
+    walk_and_look(store, ground, steps, tidy, |_| Ok(()))
+}
+
+/// The same, with a look at the reference after each step.
+///
+/// # Errors
+/// The first step on which they differ, or on which `look` finds something.
+pub fn walk_and_look(
+    store: &impl Store,
+    ground: &Ground,
+    steps: &[Step],
+    tidy: impl Fn(Timestamp),
+    look: impl Fn(&Reference) -> Result<(), TestCaseError>,
+) -> Result<(), TestCaseError> {
     let mut reference = Reference::default();
     install(store, &ground.limits.iter().collect::<Vec<_>>());
     let installed: Vec<_> = ground.limits.iter().map(|known| (known.id, known.limit.clone())).collect();
@@ -162,6 +176,7 @@ pub fn walk(
             Step::List(limit) => list(store, &reference, &ground.limits[*limit], now)?,
             Step::Tidy => tidy(now),
         }
+        look(&reference)?;
     }
     for known in &ground.limits {
         list(store, &reference, known, now)?;
@@ -185,6 +200,11 @@ fn list(store: &impl Store, reference: &Reference, known: &Known, now: Timestamp
 }
 
 impl Ground {
+    /// The limits.
+    pub fn limits(&self) -> &[Known] {
+        &self.limits
+    }
+
     fn key(&self, limit: usize, key: usize) -> String {
         format!("{}-{key}", self.limits[limit].limit.name)
     }
