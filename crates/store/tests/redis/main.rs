@@ -1,8 +1,9 @@
 //! The shared store, on real servers.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops, and says where")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops, and says where")]
 
 mod cluster;
 mod differential;
+mod keys;
 mod place;
 
 mod contract {

@@ -38,6 +38,8 @@ impl Place {
         let server = Server::start(flavor);
         let mut settings = RedisSettings::new(&server.url()).unwrap();
         settings.timeout = Duration::from_secs(10);
+        // Tests change what is stored behind its back.
+        settings.deny_memory = false;
         let store = connect(settings);
         Self { store, server }
     }
