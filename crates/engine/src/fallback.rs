@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use smallvec::SmallVec;
-use tidegate_core::{Limit, Mode, Span, Standing, Timestamp, Verdict};
-use tidegate_store::{At, Batch, Charge, Fault, LimitId, MemoryStore, Op, RedisStore, Row, Store, StoreError};
+use tidegate_core::{Algorithm, Limit, Mode, Span, Standing, Timestamp, Verdict};
+use tidegate_store::{At, Batch, Charge, Fault, Key, LimitId, MemoryStore, Op, RedisStore, Row, Store, StoreError};
 
 use crate::any_store::Charged;
 use crate::decision::Degraded;
-use crate::policy::{OnFailure, SharedSettings};
+use crate::policy::{OnFailure, Share, SharedSettings};
 
 /// When to ask again whom `on_failure: closed` refused: by then the server has been looked for.
 const CLOSED_WAIT: Span = Span::from_secs(1);
@@ -22,8 +22,16 @@ pub struct Fallback {
     /// Counts for limits with `on_failure: local`, from the first outage on. It is never emptied: what it
     /// admitted in a window was admitted, whatever the shared store has heard of it.
     local: MemoryStore,
-    policies: RwLock<Arc<HashMap<LimitId, OnFailure>>>,
+    stand_in: RwLock<Arc<StandIn>>,
     degraded: [AtomicU64; Degraded::ALL.len()],
+}
+
+/// What stands in by: the limits, what each does, and among how many a fair share is divided.
+#[derive(Clone, Debug, Default)]
+struct StandIn {
+    limits: Vec<(LimitId, Arc<Limit>)>,
+    policies: HashMap<LimitId, (OnFailure, Share)>,
+    instances: u64,
 }
 
 /// How the shared store is, for operators.
@@ -33,6 +41,8 @@ pub struct SharedStoreHealth {
     pub fault: Option<Fault>,
     /// What happened at it since the start.
     pub counts: tidegate_store::RedisCounts,
+    /// Instances that shared it when it last answered, at least 1.
+    pub instances: u64,
     /// Decisions made without it since the start, by how.
     pub degraded: Vec<(Degraded, u64)>,
 }
@@ -42,7 +52,7 @@ impl Fallback {
         Self {
             shared: RedisStore::new(settings.redis.clone()),
             local: MemoryStore::new(settings.local),
-            policies: RwLock::default(),
+            stand_in: RwLock::default(),
             degraded: Default::default(),
         }
     }
@@ -58,12 +68,32 @@ impl Fallback {
 
     pub(crate) fn install(&self, limits: &[(LimitId, Arc<Limit>)]) {
         self.shared.install(limits);
-        self.local.install(limits);
+        self.change(|stand_in| stand_in.limits = limits.to_vec());
     }
 
     /// What each limit does when the shared store does not answer.
-    pub(crate) fn set_policies(&self, policies: HashMap<LimitId, OnFailure>) {
-        *self.policies.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policies);
+    pub(crate) fn set_policies(&self, policies: HashMap<LimitId, (OnFailure, Share)>) {
+        self.change(|stand_in| stand_in.policies = policies);
+    }
+
+    /// Changes what stands in, and tells the store in this process.
+    fn change(&self, change: impl FnOnce(&mut StandIn)) -> Arc<StandIn> {
+        let mut present = self.stand_in.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = StandIn::clone(&present);
+        change(&mut next);
+        self.local.install(&next.parts());
+        *present = Arc::new(next);
+        Arc::clone(&present)
+    }
+
+    /// What stands in now, with as many instances as there were when the shared store last answered.
+    fn stand_in_now(&self) -> Arc<StandIn> {
+        let present = Arc::clone(&self.stand_in.read().unwrap_or_else(PoisonError::into_inner));
+        let instances = self.shared.instances();
+        if present.instances == instances {
+            return present;
+        }
+        self.change(|stand_in| stand_in.instances = instances)
     }
 
     pub(crate) fn health(&self) -> SharedStoreHealth {
@@ -71,6 +101,7 @@ impl Fallback {
         SharedStoreHealth {
             fault: self.shared.fault(),
             counts: self.shared.counts(),
+            instances: self.shared.instances(),
             degraded: Degraded::ALL.into_iter().zip(counts).collect(),
         }
     }
@@ -95,14 +126,23 @@ impl Fallback {
 
     /// Decides without the shared store. If a closed limit refuses, nothing is taken from the others.
     fn stand_in(&self, batch: &[Charge<'_>], now: Timestamp) -> Result<Charged, StoreError> {
-        let policies = Arc::clone(&self.policies.read().unwrap_or_else(PoisonError::into_inner));
-        let policy = |charge: &Charge<'_>| policies.get(&charge.limit).copied().unwrap_or_default();
+        let stand_in = self.stand_in_now();
+        let policy = |charge: &Charge<'_>| stand_in.policy(charge.limit).0;
         let is_closed = |charge: &Charge<'_>| policy(charge) == OnFailure::Closed && charge.mode == Mode::Enforce;
         let refused = batch.iter().any(is_closed);
-        let counted: SmallVec<[Charge<'_>; 4]> = batch
-            .iter()
-            .filter(|charge| policy(charge) == OnFailure::Local)
-            .map(|charge| Charge { op: if refused { Op::Peek } else { charge.op }, ..charge.clone() })
+        let locals = || batch.iter().filter(|charge| policy(charge) == OnFailure::Local);
+        let rules: SmallVec<[Algorithm; 4]> =
+            locals().map(|charge| stand_in.part(charge.limit, charge.algorithm)).collect();
+        let counted: SmallVec<[Charge<'_>; 4]> = locals()
+            .zip(&rules)
+            .map(|(charge, algorithm)| Charge {
+                limit: charge.limit,
+                key: Key::of(&charge.key.values),
+                algorithm,
+                cost: charge.cost,
+                mode: charge.mode,
+                op: if refused { Op::Peek } else { charge.op },
+            })
             .collect();
         let counts_locally = !counted.is_empty();
         let Batch { admitted, rows, .. } = self.local.charge_now(&counted, now)?;
@@ -122,6 +162,33 @@ impl Fallback {
         let rows: SmallVec<[Row; 4]> = rows.collect();
         let batch = Batch { admitted: admitted && !refused, rows, at: now };
         Ok(Charged { batch, degraded: Some(degraded) })
+    }
+}
+
+impl StandIn {
+    /// What a limit does, and with how much of it.
+    fn policy(&self, limit: LimitId) -> (OnFailure, Share) {
+        self.policies.get(&limit).copied().unwrap_or_default()
+    }
+
+    /// The rule that this process counts by.
+    fn part(&self, limit: LimitId, algorithm: &Algorithm) -> Algorithm {
+        match self.policy(limit).1 {
+            Share::Full => algorithm.clone(),
+            Share::Fair => algorithm.part_of(self.instances),
+        }
+    }
+
+    /// The limits with the rules that this process counts by.
+    fn parts(&self) -> Vec<(LimitId, Arc<Limit>)> {
+        let part = |(id, limit): &(LimitId, Arc<Limit>)| match self.policy(*id).1 {
+            Share::Full => (*id, Arc::clone(limit)),
+            Share::Fair => {
+                let algorithm = limit.algorithm.part_of(self.instances);
+                (*id, Arc::new(Limit { algorithm, ..Limit::clone(limit) }))
+            }
+        };
+        self.limits.iter().map(part).collect()
     }
 }
 

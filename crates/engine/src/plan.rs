@@ -10,8 +10,7 @@ use tidegate_store::memory::usual::{ATTRIBUTES_MAX, Usual, UsualPart};
 use tidegate_store::{LimitId, MemoryStore};
 
 use crate::intervention::{ActiveIntervention, Effect};
-use crate::policy::OnFailure;
-use crate::policy::{Condition, Missing, Policy, Rule, Test, Weights};
+use crate::policy::{Condition, Missing, OnFailure, Policy, Rule, Share, Test, Weights};
 
 /// A policy made ready, with the interventions in force.
 #[derive(Debug)]
@@ -37,6 +36,7 @@ pub(crate) struct PlanRule {
     pub(crate) per: Vec<usize>,
     pub(crate) missing: Missing,
     pub(crate) on_failure: OnFailure,
+    pub(crate) share: Share,
     pub(crate) counts: Arc<Counts>,
     /// Whether it has neither conditions nor overrides, and a weight of 1: then none is looked for.
     pub(crate) is_plain: bool,
@@ -108,11 +108,11 @@ impl Plan {
     }
 
     /// What each limit does when a shared store does not answer.
-    pub(crate) fn failure_policies(&self) -> HashMap<LimitId, OnFailure> {
+    pub(crate) fn failure_policies(&self) -> HashMap<LimitId, (OnFailure, Share)> {
         let mut policies = HashMap::new();
         for rule in &self.rules {
             let ids = std::iter::once(rule.id).chain(rule.variants().map(|variant| variant.id));
-            policies.extend(ids.map(|id| (id, rule.on_failure)));
+            policies.extend(ids.map(|id| (id, (rule.on_failure, rule.share))));
         }
         policies
     }
@@ -184,6 +184,7 @@ impl PlanRule {
             per: limit.per.iter().map(|name| names.number(name)).collect(),
             missing: rule.missing.clone(),
             on_failure: rule.on_failure,
+            share: rule.share,
             counts: Arc::clone(known.counts.entry(Arc::clone(&limit.name)).or_default()),
             is_plain: rule.when.is_empty() && overrides.is_empty() && rule.weights == Weights::default(),
             weights: PlanWeights::new(&rule.weights, names),

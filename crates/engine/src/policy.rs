@@ -36,6 +36,8 @@ pub struct Rule {
     pub missing: Missing,
     /// What it does while a shared store does not answer.
     pub on_failure: OnFailure,
+    /// How much of it this process counts with while a shared store does not answer.
+    pub share: Share,
     /// Smaller is checked earlier. None: rates before calendar limits, more attributes first,
     /// then the file's order; rules with an `order` come before those without.
     pub order: Option<i64>,
@@ -253,6 +255,16 @@ pub enum OnFailure {
     Open,
     /// Nothing passes.
     Closed,
+}
+
+/// How much of a limit a process counts with, of those that share a store, while that does not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Share {
+    /// All of it: nobody is refused whom the shared store would have admitted.
+    #[default]
+    Full,
+    /// As much as each gets who was there before the outage: together they stay about within the limit.
+    Fair,
 }
 
 impl OnFailure {

@@ -54,6 +54,11 @@ impl FixedWindow {
         Ok(Self { quota: rate.count(), window: rate.period() })
     }
 
+    /// The same window with a smaller quota.
+    pub(super) const fn with_quota(self, quota: u64) -> Self {
+        Self { quota, ..self }
+    }
+
     const fn start(&self, state: &FixedWindowState) -> Timestamp {
         Timestamp::from_micros((state.window as u64).saturating_mul(self.window.as_micros()))
     }

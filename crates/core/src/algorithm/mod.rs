@@ -124,6 +124,23 @@ impl Algorithm {
         }
     }
 
+    /// The rule for one of `parts` equal parts of the limit: at least 1 of what allows anything, so that the
+    /// parts together may allow a little more where the quota is small.
+    ///
+    /// A window has a part of the quota; a bucket a part of the burst, and refills so many times slower.
+    #[must_use]
+    pub fn part_of(&self, parts: u64) -> Self {
+        let parts = parts.max(1);
+        let part = |quota: u64| if quota == 0 { 0 } else { (quota / parts).max(1) };
+        match self {
+            Self::FixedWindow(rule) => Self::FixedWindow(rule.with_quota(part(rule.capacity()))),
+            Self::SlidingWindow(rule) => Self::SlidingWindow(rule.with_quota(part(rule.capacity()))),
+            Self::SlidingCounter(rule) => Self::SlidingCounter(rule.with_quota(part(rule.capacity()))),
+            Self::TokenBucket(rule) => Self::TokenBucket(rule.part_of(parts)),
+            Self::Calendar(rule) => Self::Calendar(Calendar::new(part(rule.capacity()), rule.civil().clone())),
+        }
+    }
+
     /// Names what a stored state means: a counter can be read on under any rule of equal layout,
     /// whatever its quota or burst.
     pub fn layout(&self) -> String {
@@ -168,4 +185,38 @@ pub enum AlgorithmError {
     /// The calendar period is not valid.
     #[error(transparent)]
     Period(#[from] PeriodError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Rate;
+
+    #[test]
+    fn parts_allow_what_the_whole_does_but_for_the_last_few() {
+        let rate = |count| Rate::new(count, 60).unwrap();
+        for quota in [0, 1, 2, 7, 100, 1_000_003] {
+            let rules = [
+                Algorithm::FixedWindow(FixedWindow::new(rate(quota)).unwrap()),
+                Algorithm::SlidingWindow(SlidingWindow::new(rate(quota.min(100_000))).unwrap()),
+                Algorithm::SlidingCounter(SlidingCounter::new(rate(quota)).unwrap()),
+                Algorithm::TokenBucket(TokenBucket::new(rate(quota), None).unwrap()),
+            ];
+            for rule in rules {
+                for parts in [0, 1, 2, 3, 64, u64::MAX] {
+                    let (part, whole) = (rule.part_of(parts), rule.capacity());
+                    let expected = if whole == 0 { 0 } else { (whole / parts.max(1)).max(1) };
+                    assert_eq!(part.capacity(), expected, "{parts} of {rule:?}");
+                    if !matches!(rule, Algorithm::TokenBucket(_)) {
+                        assert!(rule.has_layout_of(&part));
+                    }
+                }
+            }
+        }
+        let Algorithm::TokenBucket(part) = Algorithm::TokenBucket(TokenBucket::new(rate(60), None).unwrap()).part_of(4)
+        else {
+            panic!("a bucket stays one");
+        };
+        assert_eq!((part.capacity(), part.unit(), part.window()), (15, (4_000_000, 1), Span::from_secs(60)));
+    }
 }

@@ -42,6 +42,11 @@ impl SlidingCounter {
         Ok(Self { quota: rate.count(), window: rate.period() })
     }
 
+    /// The same window with a smaller quota.
+    pub(super) const fn with_quota(self, quota: u64) -> Self {
+        Self { quota, ..self }
+    }
+
     const fn start(&self, state: &SlidingCounterState) -> Timestamp {
         Timestamp::from_micros(state.window.saturating_mul(self.window.as_micros()))
     }

@@ -63,6 +63,11 @@ impl SlidingWindow {
         Ok(Self { quota: rate.count(), window: rate.period() })
     }
 
+    /// The same window with a smaller quota.
+    pub(super) const fn with_quota(self, quota: u64) -> Self {
+        Self { quota, ..self }
+    }
+
     /// The wait until `cost`, which is refused now and not above the quota, is admitted.
     fn wait(&self, state: &SlidingWindowState, cost: u64, now: Timestamp) -> Span {
         // There are entries enough to free it; the quota may have been lowered since they were made,

@@ -98,6 +98,18 @@ impl TokenBucket {
         Ok(Self { burst, full_ticks, ..*self })
     }
 
+    /// One of `parts` equal parts: each token takes so many times as long. What would take longer than 71
+    /// years to fill holds less.
+    pub(super) fn part_of(self, parts: u64) -> Self {
+        if self.token_ticks == 0 {
+            return self;
+        }
+        let full_max = FULL_MAX_US * self.ticks_per_us;
+        let token_ticks = self.token_ticks.saturating_mul(parts).min(full_max);
+        let burst = (self.burst / parts).clamp(1, full_max / token_ticks);
+        Self { burst, token_ticks, full_ticks: token_ticks * burst, ..self }
+    }
+
     /// TAT − now in ticks, 0 if it has passed.
     #[inline]
     fn missing_ticks(&self, state: &TokenBucketState, now: Timestamp) -> u64 {

@@ -66,11 +66,12 @@ pub(crate) const LIMIT: Keys = Keys {
         "mode",
         "missing",
         "on_failure",
+        "share",
         "order",
         "timezone",
         "anchor_day",
     ],
-    later: &["share", "reserve", "on_expiry"],
+    later: &["reserve", "on_expiry"],
     example: "- {name: everyone, per: [], rate: 1000/min}",
 };
 /// `cost`.

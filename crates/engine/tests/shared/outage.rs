@@ -104,3 +104,36 @@ async fn a_server_that_forgets_its_scripts_is_told_them_again() {
     let left: Vec<u64> = decision.limits().map(|state| state.remaining).collect();
     assert_eq!(left, [1, 3, 98]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fair_share_keeps_a_fleet_within_the_limit_and_a_full_one_refuses_nobody() {
+    let limits = "
+  - {name: fair, per: [org], rate: 30/day, share: fair}
+  - {name: bucket, per: [team], rate: 30/day, algorithm: token_bucket, share: fair}
+  - {name: full, per: [user], rate: 30/day}
+";
+    let server = Server::start(Flavor::Redis70);
+    let fleet = [engine(&server, limits), engine(&server, limits), engine(&server, limits)];
+    for engine in &fleet {
+        engine.connect().await.unwrap();
+    }
+    until("each knows of three", async || fleet.iter().all(|engine| engine.shared_store().unwrap().instances == 3))
+        .await;
+    server.kill();
+    for (attribute, expected) in [("org", 30), ("team", 30), ("user", 90)] {
+        let mut admitted = 0;
+        for engine in &fleet {
+            for _ in 0..60 {
+                let decision = engine.decide(&Request::new(&[(attribute, "x")])).await;
+                admitted += u64::from(decision.allowed());
+            }
+        }
+        assert_eq!(admitted, expected, "{attribute}");
+    }
+    server.restart();
+    for engine in &fleet {
+        until("back", async || engine.decide(&Request::new(&[("org", "y")])).await.degraded().is_none()).await;
+    }
+    // What was counted here stays here: the server begins with what it knows, which is nothing.
+    assert!(fleet[0].decide(&Request::new(&[("org", "x")])).await.allowed());
+}

@@ -94,10 +94,13 @@ fn encode_store(engine: &Engine, encoder: &mut DescriptorEncoder<'_>) -> fmt::Re
 
 /// How the shared store is, where there is one.
 fn encode_shared_store(engine: &Engine, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let Some(SharedStoreHealth { fault, counts, degraded }) = engine.shared_store() else { return Ok(()) };
+    let Some(SharedStoreHealth { fault, counts, instances, degraded }) = engine.shared_store() else { return Ok(()) };
     let help = "Whether the shared store answers: 1, or 0 while limits decide by their on_failure";
     let up = encoder.encode_descriptor("shared_store_up", help, None, MetricType::Gauge)?;
     ConstGauge::new(i64::from(fault.is_none())).encode(up)?;
+    let help = "Instances that shared it when it last answered";
+    let gauge = encoder.encode_descriptor("shared_store_instances", help, None, MetricType::Gauge)?;
+    ConstGauge::new(i64::try_from(instances).unwrap_or(i64::MAX)).encode(gauge)?;
     for (name, help, count) in [
         ("shared_store_connections", "Connections made to the shared store", counts.connections),
         ("shared_store_calls", "Calls of the script that charges", counts.calls),

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::call::Call;
 use super::denied::Denied;
 use super::fault::Fault;
+use super::heartbeat::Heartbeat;
 use super::node::Wire;
 use super::script::{CHARGE, REFUND, RESET, send};
 use super::settings::{RedisSettings, Server};
@@ -46,6 +47,7 @@ struct Shared {
     keeper: Once,
     resets_key: String,
     denied: Arc<Denied>,
+    heartbeat: Heartbeat,
 }
 
 #[derive(Clone, Debug)]
@@ -78,7 +80,8 @@ impl Link {
         let (status, _) = watch::channel(Status::Starting);
         let (server, deadline, resets_key) = (settings.server().clone(), settings.timeout, settings.resets_key());
         let (tally, suspected, keeper) = (Tally::default(), Notify::new(), Once::new());
-        let shared = Shared { server, deadline, status, tally, suspected, keeper, resets_key, denied };
+        let heartbeat = Heartbeat::new(settings.prefix());
+        let shared = Shared { server, deadline, status, tally, suspected, keeper, resets_key, denied, heartbeat };
         Self { shared: Arc::new(shared) }
     }
 
@@ -101,6 +104,11 @@ impl Link {
             Ok(Ok(Status::Down(fault))) => Err(fault),
             _ => Err(Fault::TimedOut),
         }
+    }
+
+    /// How many share the server.
+    pub(super) fn heartbeat(&self) -> &Heartbeat {
+        &self.shared.heartbeat
     }
 
     /// What happened so far.
@@ -155,11 +163,12 @@ impl Shared {
         });
     }
 
-    /// Whether every server answers, and the number of resets.
+    /// Says that this instance is there. Whether every server answers, and the number of resets.
     async fn look(&self, wire: &mut Wire) -> Result<Value, RedisError> {
         if matches!(wire, Wire::Cluster(_)) {
             wire.send_to_all(&redis::cmd("PING")).await?;
         }
+        self.heartbeat.beat(wire).await?;
         send(wire, &redis::Cmd::get(&self.resets_key)).await
     }
 
@@ -214,7 +223,7 @@ async fn keep(shared: Weak<Shared>) {
 }
 
 /// Returns when the connection is no longer the present one. Looks at it when a call has gone wrong, and
-/// every second for resets by others.
+/// now and then to say that this instance is there, and for resets by others.
 async fn watch_over(shared: &Weak<Shared>, mut connection: Connection) {
     let mut resets = None;
     loop {

@@ -13,11 +13,13 @@
 //!   `settings`: where they are.
 //! - `split`: a request whose counters are on several servers of a cluster; `refund`: what it gives back.
 //! - `fault`: what can be wrong with a server, told apart.
+//! - `heartbeat`: how many instances share the server.
 //! - `page`: the listing; `tally`: counts for operators.
 
 mod call;
 mod denied;
 mod fault;
+mod heartbeat;
 mod keys;
 mod link;
 mod node;
@@ -130,6 +132,11 @@ impl RedisStore {
     /// What happened since the start.
     pub fn counts(&self) -> RedisCounts {
         RedisCounts { denied_from_memory: self.denied.hits(), ..self.link.tally().counts() }
+    }
+
+    /// How many instances shared the server when it last answered, at least 1.
+    pub fn instances(&self) -> u64 {
+        self.link.heartbeat().instances()
     }
 
     /// What the counter of this limit and key is called; none if the limit is not installed.

@@ -14,6 +14,8 @@ pub(super) static RESET: LazyLock<Script> = LazyLock::new(|| Script::new(include
 
 /// Gives back what a request took.
 pub(super) static REFUND: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/refund.lua")));
+/// Counts the instances.
+pub(super) static HEARTBEAT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/heartbeat.lua")));
 
 /// A script and its name.
 #[derive(Debug)]

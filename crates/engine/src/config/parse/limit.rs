@@ -13,7 +13,7 @@ use crate::config::raw::{Group, LIMIT, MISSING, OVERRIDE};
 use crate::config::scalar;
 use crate::config::suggest::nearest;
 use crate::config::tree::{Kind, Node};
-use crate::policy::{Condition, Missing, OnFailure, Override, Rule};
+use crate::policy::{Condition, Missing, OnFailure, Override, Rule, Share};
 
 /// The longest name of a limit, a level or an attribute, in characters.
 const NAME_CHARS_MAX: usize = 64;
@@ -80,6 +80,8 @@ pub(crate) fn rule(
     let mode = group.value("mode").map(|mode| scalar::choice(mode, "mode", &MODES, &[], findings));
     let missing = group.value("missing").map(|missing| self::missing(missing, findings));
     let on_failure = group.value("on_failure").map(|node| failure_policy(node, findings));
+    let shares = [("full", Share::Full), ("fair", Share::Fair)];
+    let share = group.value("share").map(|node| scalar::choice(node, "share", &shares, &[], findings));
     let order = group.value("order").map(|order| scalar::signed(order, "order", ORDER_MAX, findings));
     let algorithm = counting.as_ref().and_then(|counting| counting.build(&group, findings));
 
@@ -119,11 +121,12 @@ pub(crate) fn rule(
         Some(on_failure) => on_failure?,
         None => by_default.unwrap_or(OnFailure::default_of(&limit.algorithm)),
     };
+    let share = share.unwrap_or_else(|| Some(Share::default()))?;
     let order = match order {
         Some(order) => Some(order?),
         None => None,
     };
-    Some((Rule { limit, when: conditions, weights, overrides, missing, on_failure, order }, places))
+    Some((Rule { limit, when: conditions, weights, overrides, missing, on_failure, share, order }, places))
 }
 
 /// How messages call a limit: by its name if it has one.
