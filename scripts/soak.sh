@@ -11,5 +11,6 @@ export PROPTEST_CASES="${PROPTEST_CASES:-100000}"
 echo "Random walks at $TIDEGATE_SOAK times their volume, $PROPTEST_CASES cases for each property."
 # Optimised, with the assertions on.
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CARGO_PROFILE_RELEASE_LTO=off
-cargo test --release --locked --target-dir "${CARGO_TARGET_DIR:-target}/soak" \
+scripts/setup.sh servers
+cargo test --release --locked --no-fail-fast --target-dir "${CARGO_TARGET_DIR:-target}/soak" \
     --package tidegate-core --package tidegate-store --package tidegate --package tidegate-tower

@@ -25,7 +25,9 @@ fn histories(cases: u32, file: &'static str) -> ProptestConfig {
     let default = ProptestConfig::default();
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases };
     let failure_persistence = Some(Box::new(FileFailurePersistence::Direct(file)) as Box<_>);
-    ProptestConfig { cases, failure_persistence, ..default }
+    // What does not fit is thrown away, in proportion to the cases.
+    let (max_global_rejects, max_local_rejects) = (cases.saturating_mul(2), cases.saturating_mul(50));
+    ProptestConfig { cases, failure_persistence, max_global_rejects, max_local_rejects, ..default }
 }
 
 const FIXED_WINDOW_SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/seeds/fixed_window.txt");
