@@ -1,10 +1,5 @@
 //! The engine on a shared store: real servers, and their end.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test that cannot go on stops, and says where"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops, and says where")]
 
 mod cluster;
 mod deny_memory;
