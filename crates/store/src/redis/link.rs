@@ -144,7 +144,8 @@ impl Link {
     pub(super) fn report(&self, connection: &Connection, fault: Fault) {
         let shared = &self.shared;
         shared.tally.fault(fault);
-        if !matches!(fault, Fault::TimedOut | Fault::Moved) {
+        // One key's contents or one slot's place say nothing of the connection.
+        if !matches!(fault, Fault::TimedOut | Fault::Moved | Fault::Protocol) {
             shared.end(connection.number, fault);
         }
         shared.suspected.notify_one();

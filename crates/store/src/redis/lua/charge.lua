@@ -67,6 +67,9 @@ end
 local values = call('MGET', unpack(KEYS))
 local s1, s2 = {false, false, false, false}, {false, false, false, false}
 local changed, stands, s3 = {false, false, false, false}, {false, false, false, false}
+-- What is not a state of its counter's: it is as never seen, and made anew when it is next written.
+local broken
+local LATEST, YEAR = 9007199254740992, 31622400000000
 local mended = 0
 local reply, filled = {now, 0, 0, 0, 0, 0, 0, 0, 0}, 3
 
@@ -97,7 +100,12 @@ if others then
   -- A log is a list: an entry that has left (or stood for the time before), then those in the window, each
   -- with its instant and the units taken up to and with it. `first` is where the window begins.
   local function entry(i, place)
-    return read('>I7I6', call('LINDEX', KEYS[i], place))
+    local value = call('LINDEX', KEYS[i], place)
+    if not value or #value ~= 13 then
+      logs[i].is_broken = true
+      return 0, 0
+    end
+    return read('>I7I6', value)
   end
 
   -- The first place in first..last whose entry passes; last + 1 if none does. Passing is monotone.
@@ -109,17 +117,22 @@ if others then
     return first
   end
 
-  local function open_log(i, window)
+  local function empty_log(i, window, is_broken)
     local log = {base = 0, first = 1, last = 0, at = now, oldest = 0, newest = -1, window = window}
     logs[i] = log
     -- Units in the window, and of its oldest entry.
     s1[i], s2[i], s3[i] = 0, 0, 0
+    log.is_broken = is_broken
+    return log
+  end
+
+  local function open_log(i, window)
+    local log = empty_log(i, window)
     local size = redis.pcall('LLEN', KEYS[i])
     if size == 0 then return end
     local left, newest = redis.pcall('LINDEX', KEYS[i], 0), redis.pcall('LINDEX', KEYS[i], -1)
     if size == 1 or #left ~= 13 or #newest ~= 13 then
       -- Another type's, or not a log: `#` of an error is 0.
-      mended = mended + 1
       log.is_broken = true
       return
     end
@@ -127,9 +140,10 @@ if others then
     local base, sum
     left, base = read('>I7I6', left)
     newest, sum = read('>I7I6', newest)
+    if sum < base or newest > now + YEAR then return empty_log(i, window, true) end
     log.at = math.max(now, newest, left + window)
     log.newest, log.base = newest, base
-    if not keep_ms and newest + window + 1000000 < now then mended = mended + 1 end
+    log.is_stale = not keep_ms and newest + window + 1000000 < now
     local horizon = log.at - window
     if newest <= horizon then
       log.first, log.base = size, sum
@@ -143,16 +157,17 @@ if others then
       oldest, after = entry(i, log.first)
     end
     s1[i], log.oldest, s3[i] = sum - log.base, oldest, after - log.base
+    if log.is_broken or s1[i] < 0 or s3[i] < 0 then return empty_log(i, window, true) end
   end
 
   -- How long until `units` more than what is free have left a log.
   local function log_wait(i, units)
     local log = logs[i]
-    if units <= s3[i] then return log.oldest + log.window - log.at end
+    if units <= s3[i] then return math.max(0, log.oldest + log.window - log.at) end
     local place = first_place(i, log.first, log.last, function(_, sum) return sum - log.base >= units end)
     if place > log.last then return log.window end
     local instant = entry(i, place)
-    return instant + log.window - log.at
+    return math.max(0, instant + log.window - log.at)
   end
 
   -- Reads a counter; false if a calendar period for this instant was not given.
@@ -164,14 +179,25 @@ if others then
     end
     local one, two, three = 0, 0, 0
     if value then
-      if #value == 24 then one, two, three = read('>ddd', value) else mended = mended + 1 end
+      if #value == 24 then one, two, three = read('>ddd', value) end
+      local is_whole = one % 1 == 0 and two % 1 == 0 and three % 1 == 0
+      local is_state = is_whole and one >= 0 and two >= 0 and three >= 0 and math.max(one, two, three) < LATEST
+      local begins = kind == COUNTER and one * lengths[r] or one
+      if #value ~= 24 or not is_state or begins > now + YEAR then
+        one, two, three = 0, 0, 0
+        broken = broken or {}
+        broken[i] = true
+      end
     end
     if kind == COUNTER then
       -- The window's number, units in the one before, units in it.
       local window = lengths[r]
       local current = (now - now % window) / window
       if one < current then
-        if one > 0 and not keep_ms and (one + 2) * window + 1000000 < now then mended = mended + 1 end
+        if one > 0 and not keep_ms and (one + 2) * window + 1000000 < now then
+          broken = broken or {}
+          broken[i] = true
+        end
         one, two, three = current, one + 1 == current and three or 0, 0
       else
         stands[i] = true
@@ -181,7 +207,10 @@ if others then
       if now < two then
         stands[i] = true
       else
-        if two > 0 and not keep_ms and two + 1000000 < now then mended = mended + 1 end
+        if two > 0 and not keep_ms and two + 1000000 < now then
+          broken = broken or {}
+          broken[i] = true
+        end
         local period = others[r]
         if now < period[1] or now >= period[3] then return false end
         if now < period[2] then one, two = period[1], period[2] else one, two = period[2], period[3] end
@@ -232,6 +261,7 @@ if others then
   function save_log(i)
     local log, key, window = logs[i], KEYS[i], logs[i].window
     if log.is_broken then call('DEL', key) end
+    if log.is_broken or log.is_stale then mended = mended + 1 end
     local sum = log.base + s1[i]
     if log.newest == log.at and log.first <= log.last then
       call('LSET', key, -1, write('>I7I6', log.at, sum))
@@ -264,16 +294,14 @@ for place = at, #blob, 5 do
       local window = (now - now % length) / length
       used = 0
       if value then
-        if #value == 8 then
-          local stored, units = read('>I4I4', value)
-          if stored >= window then
-            window, used, stands[i] = stored, units, true
-          elseif not keep_ms and (stored + 1) * length + 1000000 < now then
-            -- What outlived its window by a second had no expiry; the next write gives it one.
-            mended = mended + 1
-          end
-        else
-          mended = mended + 1
+        local stored, units = -1, 0
+        if #value == 8 then stored, units = read('>I4I4', value) end
+        if stored == window or (stored > window and stored * length < now + YEAR) then
+          window, used, stands[i] = stored, units, true
+        elseif stored < 0 or stored > window or not keep_ms and (stored + 1) * length + 1000000 < now then
+          -- What outlived its window by a second had no expiry; the next write gives it one.
+          broken = broken or {}
+          broken[i] = true
         end
       end
       s1[i], s2[i] = window, used
@@ -287,16 +315,15 @@ for place = at, #blob, 5 do
       local value = values[i]
       full_at, s2[i] = now, 0
       if value then
-        if #value == 18 then
-          local kept_until, stored, part = read('>ddI2', value)
+        local kept_until, stored, part = -1, 0, 0
+        if #value == 18 then kept_until, stored, part = read('>ddI2', value) end
+        if stored % 1 == 0 and kept_until % 1 == 0 and stored >= 0 and stored <= kept_until and
+          kept_until < LATEST and part < lengths[r] and (keep_ms or kept_until + 1000000 >= now) then
           if stored >= now then full_at, s2[i] = stored, part end
-          if kept_until > now then
-            stands[i] = kept_until
-          elseif not keep_ms and kept_until + 1000000 < now then
-            mended = mended + 1
-          end
+          if kept_until > now then stands[i] = kept_until end
         else
-          mended = mended + 1
+          broken = broken or {}
+          broken[i] = true
         end
       end
       s1[i] = full_at
@@ -378,6 +405,7 @@ if admitted > 0 then
         end
       end
       if value then
+        if broken and broken[i] then mended = mended + 1 end
         if not values[i] and call('EXISTS', key) == 1 then mended = mended + 1 end
         if ends ~= written then
           written, text = ends, string.format('%.0f', (ends + 999 - (ends + 999) % 1000) / 1000)
