@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use tidegate::{Decision, Span};
+use tidegate::{Decision, Degraded, Engine, Request, Span, config};
 use tidegate_testkit::Limiter;
+use tidegate_testkit::servers::{Flavor, Server};
+use tokio::runtime::Runtime;
 
 /// Three levels with these numbers a minute.
 fn levels(agent: u64, org: u64, everyone: u64) -> Limiter {
@@ -336,4 +338,184 @@ fn h51_a_tripped_whole_leaves_the_others_counters() {
     assert_eq!(left(&limiter, "org=acme agent=a1"), [47, 97, 0]);
     assert_eq!(limiter.admitted("org=beta agent=a1", 1_000), 0);
     assert_eq!(left(&limiter, "org=beta agent=a1"), [50, 100, 0]);
+}
+
+/// Three levels on a Redis of their own.
+struct OnRedis {
+    server: Server,
+    engine: Engine,
+    runtime: Runtime,
+}
+
+impl OnRedis {
+    fn new() -> Self {
+        let server = Server::start(Flavor::Redis70);
+        let limits = format!(
+            "
+store: {{ backend: redis, redis: {{ url: \"{}\", timeout_ms: 2000 }} }}
+limits:
+  - {{ name: agent-minute, per: [org, agent], rate: 60/min }}
+  - {{ name: org-minute, per: [org], rate: 600/min }}
+  - {{ name: everyone, per: [], rate: 10000/min }}
+",
+            server.url()
+        );
+        let policy = config::parse(&limits, &config::Source::named("limits.yaml")).unwrap().policy;
+        let (engine, runtime) = (Engine::new(policy), Runtime::new().unwrap());
+        runtime.block_on(engine.connect()).unwrap();
+        Self { server, engine, runtime }
+    }
+
+    fn ask(&self, org: &str, agent: &str) -> Decision {
+        self.runtime.block_on(self.engine.decide(&Request::new(&[("org", org), ("agent", agent)])))
+    }
+
+    /// How often the server has run a command.
+    fn calls(&self, command: &str) -> u64 {
+        let stats = self.server.cli(&["INFO", "commandstats"]);
+        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+        line.and_then(|rest| rest.split(',').next()?.parse().ok()).unwrap_or(0)
+    }
+}
+
+/// All three levels are checked and taken by one call.
+#[test]
+fn h16_three_counters_in_one_round_trip() {
+    let redis = OnRedis::new();
+    redis.server.cli(&["CONFIG", "RESETSTAT"]);
+    for _ in 0..10 {
+        assert_eq!(redis.ask("acme", "a1").limits().count(), 3);
+    }
+    assert_eq!(redis.calls("evalsha"), 10 + beats(&redis));
+    assert_eq!(redis.calls("eval"), 0);
+}
+
+/// Calls that only say that this instance is there; they are made beside the requests.
+fn beats(redis: &OnRedis) -> u64 {
+    redis.calls("zadd")
+}
+
+/// The script is called by its hash.
+#[test]
+fn h24_the_script_is_called_by_its_hash() {
+    let redis = OnRedis::new();
+    redis.ask("acme", "a1");
+    assert!(redis.calls("evalsha") > 0);
+    assert_eq!(redis.calls("eval"), 0);
+}
+
+/// A server that does not know the script gets it, and the call is answered all the same.
+#[test]
+fn h25_an_unknown_script_is_told_and_the_call_answered() {
+    let redis = OnRedis::new();
+    redis.server.cli(&["SCRIPT", "FLUSH"]);
+    let decision = redis.ask("acme", "a1");
+    assert_eq!((decision.allowed(), decision.degraded()), (true, None));
+    assert!(redis.calls("eval") > 0, "it was told");
+}
+
+/// The hash is known from the start: no call asks for it.
+#[test]
+fn h26_the_hash_is_known_from_the_start() {
+    let redis = OnRedis::new();
+    redis.server.cli(&["CONFIG", "RESETSTAT"]);
+    for _ in 0..5 {
+        redis.ask("acme", "a1");
+    }
+    assert_eq!((redis.calls("script|load"), redis.calls("script|exists")), (0, 0));
+}
+
+/// After a restart the hash is made sure of again.
+#[test]
+fn h27_after_a_restart_the_script_is_there_again() {
+    let redis = OnRedis::new();
+    redis.ask("acme", "a1");
+    redis.server.kill();
+    redis.server.restart();
+    let again = (0..1_000).any(|_| {
+        thread::sleep(std::time::Duration::from_millis(5));
+        redis.ask("acme", "a1").degraded().is_none()
+    });
+    assert!(again, "it heals by itself");
+    assert!(redis.calls("script|load") > 0);
+}
+
+/// The script's text is not sent with each request: what comes in for one is far shorter.
+#[test]
+fn h28_the_text_is_not_sent_with_each_request() {
+    let redis = OnRedis::new();
+    redis.ask("acme", "a1");
+    let received = || redis.server.info("total_net_input_bytes").parse::<u64>().unwrap();
+    let before = received();
+    for _ in 0..100 {
+        redis.ask("acme", "a1");
+    }
+    let each = (received() - before) / 100;
+    assert!((50..1_000).contains(&each), "{each} bytes a request");
+}
+
+/// Requests pass when the server fails.
+#[test]
+fn h29_requests_pass_when_the_server_fails() {
+    let redis = OnRedis::new();
+    redis.server.kill();
+    for nth in 0..10 {
+        let decision = redis.ask("acme", &format!("a{nth}"));
+        assert_eq!((decision.allowed(), decision.degraded()), (true, Some(Degraded::Local)));
+    }
+}
+
+/// The key of an agent's minute is as it was named.
+#[test]
+fn h37_the_key_of_an_agents_minute() {
+    let redis = OnRedis::new();
+    redis.ask("acme", "a1");
+    assert_eq!(redis.server.cli(&["EXISTS", "ratelimit:{acme}:agent:a1:minute"]), "1");
+}
+
+/// The key of an org's minute is as it was named.
+#[test]
+fn h39_the_key_of_an_orgs_minute() {
+    let redis = OnRedis::new();
+    redis.ask("acme", "a1");
+    assert_eq!(redis.server.cli(&["EXISTS", "ratelimit:{acme}:minute"]), "1");
+}
+
+/// The key of everyone's minute is as it was named.
+#[test]
+fn h41_the_key_of_everyones_minute() {
+    let redis = OnRedis::new();
+    redis.ask("acme", "a1");
+    assert_eq!(redis.server.cli(&["EXISTS", "ratelimit:global:minute"]), "1");
+}
+
+/// The script is loaded at the start, before the first request.
+#[test]
+fn h44_the_script_is_loaded_at_the_start() {
+    let redis = OnRedis::new();
+    assert!(redis.calls("script|load") > 0);
+    assert!(redis.calls("evalsha") > 0, "and tried");
+}
+
+/// The whole way from an unknown hash over loading to the answer, with the counters right at its end.
+#[test]
+fn h45_from_an_unknown_hash_to_the_answer() {
+    let redis = OnRedis::new();
+    let left = |decision: &Decision| decision.limits().map(|state| state.remaining).collect::<Vec<_>>();
+    assert_eq!(left(&redis.ask("acme", "a1")), [59, 599, 9_999]);
+    redis.server.cli(&["SCRIPT", "FLUSH"]);
+    assert_eq!(left(&redis.ask("acme", "a1")), [58, 598, 9_998], "taken once");
+    let evals = redis.calls("eval");
+    assert_eq!(left(&redis.ask("acme", "a1")), [57, 597, 9_997]);
+    assert_eq!(redis.calls("eval"), evals, "from then on by its hash again");
+}
+
+/// An outage from end to end, with two tenants: one tenant's load never refuses the other.
+#[test]
+fn h47_an_outage_with_two_tenants() {
+    let redis = OnRedis::new();
+    redis.server.kill();
+    let refused = (0..100).filter(|_| !redis.ask("greedy", "a1").allowed()).count();
+    assert_eq!(refused, 40, "a runaway is stopped at its own limit");
+    assert!((0..50).all(|_| redis.ask("modest", "a1").allowed()));
 }

@@ -15,7 +15,7 @@ use super::denied::Denied;
 use super::fault::Fault;
 use super::heartbeat::Heartbeat;
 use super::node::Wire;
-use super::script::{CHARGE, REFUND, RESET, send};
+use super::script::{CHARGE, HEARTBEAT, REFUND, RESET, send};
 use super::settings::{RedisSettings, Server};
 use super::tally::Tally;
 
@@ -182,6 +182,7 @@ impl Shared {
             let mut inner = self.server.connect(&config).await?;
             CHARGE.load(&mut inner).await?;
             RESET.load(&mut inner).await?;
+            HEARTBEAT.load(&mut inner).await?;
             if matches!(inner, Wire::Cluster(_)) {
                 REFUND.load(&mut inner).await?;
             }
